@@ -1,0 +1,1 @@
+"""Reinforcement-learning training for Kubernetes, from one manifest."""
