@@ -1,0 +1,57 @@
+"""Keys that every plan has."""
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field
+
+from rltrain.api.base import ConfigModel, FiniteFloat, Fraction, NonNegativeFloat, PositiveFloat, PositiveInt
+
+
+def _pairs_to_tuples(value: object) -> object:
+    """JSON and YAML have lists where the models keep tuples."""
+    if isinstance(value, list):
+        return tuple(_pairs_to_tuples(item) for item in value)
+    return value
+
+
+Schedule = Annotated[
+    tuple[Annotated[tuple[FiniteFloat, FiniteFloat], Field(strict=False)], ...],
+    BeforeValidator(_pairs_to_tuples),
+]
+"""Points ``[env_steps, value]``, linear between them and constant after the last."""
+Widths = Annotated[tuple[PositiveInt, ...], BeforeValidator(_pairs_to_tuples)]
+"""Widths of hidden layers."""
+
+
+class ModelConfig(ConfigModel):
+    """The network between observation and heads."""
+
+    fcnet_hiddens: Widths = (256, 256)
+    """Widths of the fully connected hidden layers."""
+    fcnet_activation: Literal["tanh", "relu"] = "tanh"
+    """Activation after each of them."""
+
+
+class PlanConfig(ConfigModel):
+    """What all plans share. Steps are environment transitions, times are seconds."""
+
+    gamma: Fraction = 0.99
+    """Discount factor."""
+    lr: PositiveFloat
+    """Adam's learning rate."""
+    lr_schedule: Schedule | None = None
+    """Learning rate over global env steps; replaces `lr`."""
+    grad_clip: PositiveFloat | None
+    """Largest global norm of a gradient; null leaves it alone."""
+    rollout_fragment_length: PositiveInt
+    """Steps that each environment contributes to a sample."""
+    num_envs_per_worker: PositiveInt
+    """Environments stepped as one vector by each worker."""
+    timesteps_per_iteration: PositiveInt
+    """Least env steps between two reports."""
+    min_time_s_per_reporting: NonNegativeFloat
+    """Least seconds between two reports."""
+    metrics_num_episodes_for_smoothing: PositiveInt = 100
+    """Episodes in the window of `episode_return_mean`."""
+    model: ModelConfig = ModelConfig()
+    """The network."""

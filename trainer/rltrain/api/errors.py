@@ -1,0 +1,130 @@
+"""What can go wrong, as a tree whose leaves each have an exit code and a CamelCase reason.
+
+RltrainError
+├── InvalidInput (2): InvalidManifest, UnknownEnvironment, UnsupportedSpace, CheckpointMismatch, RunDirectoryInUse
+├── ApiUnreachable (3)
+├── DeadlineExceeded (124)
+├── Interrupted (130)
+├── Terminated (143)
+└── TrainingFailed (1): EnvironmentFailed, CheckpointUnusable, StorageFull, Superseded, MissingExtra
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rltrain.api import names
+
+
+class RltrainError(Exception):
+    """A failure with a sentence for the user: what happened and what to do."""
+
+    exit_code: ClassVar[int] = names.EXIT_FAILED
+
+    @property
+    def reason(self) -> str:
+        """CamelCase reason, as conditions and the termination log carry it."""
+        return type(self).__name__
+
+
+class InvalidInput(RltrainError):
+    """What the user gave can't be used as it is; trying again won't help."""
+
+    exit_code = names.EXIT_INVALID
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing wrong with a manifest.
+
+    Attributes:
+        path: dotted path of the field, e.g. ``spec.config.lr``.
+        message: what was given and what is allowed.
+        hint: the nearest right name, the section a key belongs in, or the line to write instead.
+        line, column: 1-based place in the file, where it is known.
+    """
+
+    path: str
+    message: str
+    hint: str | None = None
+    line: int | None = None
+    column: int | None = None
+
+    def __str__(self) -> str:
+        place = f"{self.line}:{self.column}: " if self.line is not None else ""
+        hint = f" ({self.hint})" if self.hint else ""
+        return f"{place}{self.path}: {self.message}{hint}"
+
+
+class InvalidManifest(InvalidInput):
+    """All problems of a manifest at once."""
+
+    def __init__(self, problems: Sequence[Problem], source: str = "manifest") -> None:
+        self.problems = tuple(problems)
+        self.source = source
+        lines = [f"{source}:{p}" if p.line is not None else f"{source}: {p}" for p in self.problems]
+        super().__init__("\n".join(lines))
+
+
+class UnknownEnvironment(InvalidInput):
+    """No environment of that id, module or class."""
+
+
+class UnsupportedSpace(InvalidInput):
+    """The plan's policy can't handle an observation or action space."""
+
+
+class CheckpointMismatch(InvalidInput):
+    """A whole checkpoint, but of another plan, environment or space."""
+
+
+class RunDirectoryInUse(InvalidInput):
+    """The run directory holds another run."""
+
+
+class ApiUnreachable(RltrainError):
+    """The Kubernetes API didn't answer, or refused the credentials."""
+
+    exit_code = names.EXIT_UNREACHABLE
+
+
+class DeadlineExceeded(RltrainError):
+    """``runPolicy.activeDeadlineSeconds`` ran out before a stop criterion was reached."""
+
+    exit_code = names.EXIT_DEADLINE
+
+
+class Interrupted(RltrainError):
+    """Ctrl-C; a checkpoint was saved."""
+
+    exit_code = names.EXIT_INTERRUPTED
+
+
+class Terminated(RltrainError):
+    """SIGTERM; a checkpoint was saved."""
+
+    exit_code = names.EXIT_TERMINATED
+
+
+class TrainingFailed(RltrainError):
+    """Training can't go on."""
+
+
+class EnvironmentFailed(TrainingFailed):
+    """An environment raised or returned what it must not (NaN, a wrong shape)."""
+
+
+class CheckpointUnusable(TrainingFailed):
+    """No whole checkpoint where one was asked for."""
+
+
+class StorageFull(TrainingFailed):
+    """The run directory's file system has no room left."""
+
+
+class Superseded(TrainingFailed):
+    """A newer attempt of the same job owns the run directory."""
+
+
+class MissingExtra(TrainingFailed):
+    """An optional part of the distribution isn't installed."""

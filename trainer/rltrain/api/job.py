@@ -1,0 +1,167 @@
+"""RLTrainingJob: the manifest."""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from rltrain.api import names
+from rltrain.api.base import Int, Model, NonNegativeInt, PositiveFloat, PositiveInt
+from rltrain.api.config import DDPPOConfig, DQNConfig
+from rltrain.api.roles import HeadRole, RolloutsRole, WorkersRole
+from rltrain.api.status import JobStatus
+from rltrain.api.storage import Checkpoint, Code
+
+
+class EnvSpec(Model):
+    """The environment to learn in."""
+
+    id: str
+    """A gymnasium id (`CartPole-v1`) or a class (`"package.module:Class"`)."""
+    kwargs: dict[str, Any] = {}
+    """Arguments of the environment's constructor."""
+    imports: list[str] = []
+    """Modules imported first in every process, for ids that they register."""
+
+
+class Stop(Model):
+    """Training ends as soon as one of these is reached; at least one is needed."""
+
+    episode_return_mean: float | None = None
+    """Mean return of the smoothing window's episodes."""
+    env_steps: PositiveInt | None = None
+    """Environment steps, over all attempts."""
+    time_seconds: PositiveFloat | None = None
+    """Seconds of training, over all attempts."""
+
+    @model_validator(mode="after")
+    def _some_criterion(self) -> Self:
+        if self.episode_return_mean is None and self.env_steps is None and self.time_seconds is None:
+            raise ValueError("give at least one of episodeReturnMean, envSteps and timeSeconds")
+        return self
+
+
+class RunPolicy(Model):
+    """How long the job may take and how often it is tried again."""
+
+    max_restarts: NonNegativeInt = 3
+    """Failures of the head after which the job fails; evictions don't count."""
+    startup_deadline_seconds: PositiveInt = 900
+    """Longest until the cluster is ready and training begins, kept by the operator."""
+    active_deadline_seconds: PositiveInt | None = None
+    """Longest that training may take over all attempts, kept by the driver: a failure, unlike `stop.timeSeconds`."""
+
+
+class LocalObjectReference(Model):
+    """Name of an object in the job's namespace."""
+
+    name: str
+
+
+class EnvFromSource(Model):
+    """A ConfigMap or Secret whose keys become environment variables."""
+
+    prefix: str | None = None
+    """Put before each key."""
+    config_map_ref: LocalObjectReference | None = None
+    """The ConfigMap."""
+    secret_ref: LocalObjectReference | None = None
+    """The Secret."""
+
+
+class SpecBase(Model):
+    """What every plan's spec has."""
+
+    env: EnvSpec
+    """The environment."""
+    stop: Stop
+    """When training is done."""
+    seed: NonNegativeInt = 0
+    """Of networks, environments and sampling."""
+    checkpoint: Checkpoint = Checkpoint()
+    """When and where the state is saved."""
+    image: str | None = None
+    """Image of the job's pods; the operator's default when not given."""
+    image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = None
+    """As in a pod."""
+    image_pull_secrets: list[LocalObjectReference] = []
+    """As in a pod."""
+    code: Code | None = None
+    """The user's own modules."""
+    service_account_name: str | None = None
+    """Identity of the job's pods; one that may only report progress is made when not given."""
+    env_from: list[EnvFromSource] = []
+    """Environment variables of every pod of the job."""
+    head: HeadRole = HeadRole()
+    """The head pod."""
+    run_policy: RunPolicy = RunPolicy()
+    """Deadlines and restarts."""
+
+
+def _default_config(value: Any) -> Any:
+    return {} if value is None else value
+
+
+class DQNSpec(SpecBase):
+    """A job with the DQN plan."""
+
+    plan: Literal["DQN"]
+    """The execution plan."""
+    config: Annotated[DQNConfig, BeforeValidator(_default_config)] = DQNConfig()
+    """The plan's own options."""
+    rollouts: RolloutsRole = RolloutsRole()
+    """Rollout workers."""
+
+
+class DDPPOSpec(SpecBase):
+    """A job with the DD-PPO plan."""
+
+    plan: Literal["DDPPO"]
+    """The execution plan."""
+    config: Annotated[DDPPOConfig, BeforeValidator(_default_config)] = DDPPOConfig()
+    """The plan's own options."""
+    workers: WorkersRole
+    """Ranks."""
+
+    @model_validator(mode="after")
+    def _minimum_within_replicas(self) -> Self:
+        if self.workers.min_replicas > self.workers.replicas:
+            raise ValueError(
+                f"workers.minReplicas ({self.workers.min_replicas}) must not exceed "
+                f"workers.replicas ({self.workers.replicas})"
+            )
+        return self
+
+
+PLAN_SPECS: dict[str, type[DQNSpec] | type[DDPPOSpec]] = {"DDPPO": DDPPOSpec, "DQN": DQNSpec}
+JobSpec = Annotated[DDPPOSpec | DQNSpec, Field(discriminator="plan")]
+
+
+class ObjectMeta(Model):
+    """Metadata that users write, and what the API server adds to it."""
+
+    name: Annotated[str, Field(max_length=names.MAX_JOB_NAME, pattern=names.JOB_NAME_PATTERN)]
+    """At most 40 characters: a letter, then letters, digits and hyphens, all in lower case."""
+    namespace: str | None = None
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    uid: str | None = None
+    generation: Int | None = None
+    resource_version: str | None = None
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: Int | None = None
+    finalizers: list[str] = []
+    owner_references: list[dict[str, Any]] = []
+    managed_fields: list[dict[str, Any]] = []
+
+
+class RLTrainingJob(Model):
+    """One manifest: trains an agent with one execution plan, on a laptop or on a cluster."""
+
+    api_version: Literal["rltrain.dev/v1alpha1"]
+    kind: Literal["RLTrainingJob"]
+    metadata: ObjectMeta
+    spec: JobSpec
+    """What to train and how."""
+    status: JobStatus | None = None
+    """What became of it."""
