@@ -1,0 +1,78 @@
+# One way to run everything: people and CI call the same targets.
+.DEFAULT_GOAL := help
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+TESTBED := PYTHONPATH=tests $(BIN)/python -m testbed
+UV_VERSION = $(shell sed -n 's/^uv==\([0-9.]*\).*/\1/p' requirements/dev.txt)
+export KUBECONFIG_TESTBED := $(CURDIR)/.cluster/kubeconfig
+
+.PHONY: help
+help: ## list all targets
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+$(VENV)/installed: requirements/dev.txt pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet "uv==$(UV_VERSION)"
+	$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements/dev.txt
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
+	touch $@
+
+.PHONY: venv
+venv: $(VENV)/installed ## make the environment in .venv
+
+.PHONY: demo
+demo: $(VENV)/installed ## train examples/cartpole-dqn.yaml on this machine
+	$(BIN)/rltrain run examples/cartpole-dqn.yaml --out "runs/demo-$$(date +%Y%m%d-%H%M%S)"
+
+.PHONY: check
+check: $(VENV)/installed ## formatting, lint, types, import borders
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+.PHONY: test
+test: check ## check, then the tests that need no cluster
+	$(BIN)/pytest -m "not cluster" $(ARGS)
+
+.PHONY: cluster
+cluster: $(VENV)/installed ## bring a test cluster up with the images in it: kind, or a node of this machine
+	$(TESTBED) up
+	$(TESTBED) images
+
+.PHONY: cluster-down
+cluster-down: $(VENV)/installed ## take the test cluster away, with all that it made
+	$(TESTBED) down
+
+.PHONY: e2e
+e2e: ## bring a cluster up and run the cluster tests; KEEP=1 leaves the cluster up
+	@if [ -z "$${KEEP:-}" ]; then trap '$(MAKE) --no-print-directory cluster-down' EXIT; fi; \
+	$(MAKE) --no-print-directory cluster; \
+	KUBECONFIG="$$KUBECONFIG_TESTBED" $(BIN)/pytest -m cluster --no-skips --durations=0 --timeout=900 $(ARGS)
+
+.PHONY: crd
+crd: $(VENV)/installed ## write the CRD made from the models to crds/ and into the chart
+	$(BIN)/rltrain crd > crds/rltrain.dev_rltrainingjobs.yaml
+	mkdir -p charts/rltrain/files && cp crds/rltrain.dev_rltrainingjobs.yaml charts/rltrain/files/crd.yaml
+
+.PHONY: format
+format: $(VENV)/installed ## format the code
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+	--no-annotate --no-emit-index-url --no-emit-find-links pyproject.toml
+
+.PHONY: lock
+lock: ## write the lock files in requirements/ anew (the images' are cut from the developers')
+	$(COMPILE) --extra dev -o requirements/dev.txt
+	$(COMPILE) --extra trainer -c requirements/dev.txt -o requirements/trainer.txt
+	$(COMPILE) --extra operator -c requirements/dev.txt -o requirements/operator.txt
+
+.PHONY: clean
+clean: ## remove the environment, caches and runs
+	rm -rf $(VENV) runs .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
