@@ -1,0 +1,1 @@
+"""Policies: losses, targets, exploration and their optimizers."""

@@ -1,0 +1,1 @@
+"""Replay: columnar storage and prioritised sampling."""

@@ -1,0 +1,1 @@
+"""Environments, their stepping as vectors, and the batches that come of it."""
