@@ -34,7 +34,7 @@ def test_training_goes_on_with_one_rank_within_60_s_and_regains_two(kube: Kube, 
 
         def trained_alone() -> bool:
             now = progress(kube.job(name))
-            return bool(now["workersHealthy"] == 1 and now["envSteps"] > alone_at["envSteps"])  # type: ignore[operator]
+            return bool(now["workersHealthy"] == 1 and now["envSteps"] > alone_at["envSteps"])
 
         kube.wait("steps trained by the remaining rank", trained_alone, 60 - (time.monotonic() - lost_at), name)
     finally:
