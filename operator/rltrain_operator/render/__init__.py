@@ -1,0 +1,82 @@
+"""Desired objects of a job: pure functions, one file for each kind."""
+
+import hashlib
+import json
+
+from rltrain.api.errors import InvalidManifest
+from rltrain.api.job import RLTrainingJob, RunPolicy
+from rltrain_operator.render import claim, configmap, networkpolicy, rbac, service
+from rltrain_operator.render import secret as secrets
+from rltrain_operator.render.context import Context, Object, OperatorConfig
+from rltrain_operator.render.jobs import job_name, role_job
+from rltrain_operator.render.overlay import template_problems
+from rltrain_operator.render.roles import RoleView, roles
+
+__all__ = ["Context", "Object", "OperatorConfig", "RoleView", "job_name", "manifest_hash", "render", "roles"]
+
+ANNOTATION_HASH = "rltrain.dev/rendered"
+"""Hash of the object as rendered: one that has it needs no apply."""
+ANNOTATION_MANIFEST = "rltrain.dev/manifest"
+"""Hash of the manifest that a Job was made for: templates are immutable."""
+
+
+def render(job: RLTrainingJob, config: OperatorConfig, token: str | None = None) -> list[Object]:
+    """All objects of a job, in the order to apply them in.
+
+    Args:
+        job: the manifest; its metadata carries the UID once the API server has seen it.
+        config: what the operator adds.
+        token: the Ray token for the Secret, which is left out when there is none to write.
+
+    Raises:
+        InvalidManifest: a role's `template` can't be laid over the pods.
+    """
+    ctx = Context(job, config)
+    views = roles(job)
+    problems = [
+        problem
+        for view in views
+        for problem in template_problems(view.spec.template or {}, f"spec.{view.name}.template")
+    ]
+    if problems:
+        raise InvalidManifest(problems, job.metadata.name)
+    small = [
+        rbac.service_account(ctx),
+        rbac.role(ctx),
+        rbac.role_binding(ctx),
+        networkpolicy.network_policy(ctx),
+        secrets.secret(ctx, token) if token is not None else None,
+        _annotated(configmap.manifest(ctx), {ANNOTATION_HASH: manifest_hash(job)}),
+        *(configmap.defaults(ctx, view) for view in views),
+        service.service(ctx),
+        claim.claim(ctx),
+    ]
+    made = {ANNOTATION_MANIFEST: manifest_hash(job)}
+    jobs = [_annotated(role_job(ctx, view), made) for view in views]
+    return [_with_hash(child) for child in [*small, *jobs] if child is not None]
+
+
+def manifest_hash(job: RLTrainingJob) -> str:
+    """Hash of all that a running job can't change.
+
+    Defaults are left out: a field that a later release adds must not look like an edit.
+    """
+    deadline = RunPolicy().startup_deadline_seconds
+    policy = job.spec.run_policy.model_copy(update={"startup_deadline_seconds": deadline})
+    fixed = job.spec.model_copy(update={"run_policy": policy})
+    return _hash(fixed.model_dump(mode="json", by_alias=True, exclude_defaults=True))
+
+
+def _with_hash(child: Object) -> Object:
+    if ANNOTATION_HASH in child["metadata"].get("annotations", {}):
+        return child
+    return _annotated(child, {ANNOTATION_HASH: _hash(child)})
+
+
+def _annotated(child: Object, annotations: dict[str, str]) -> Object:
+    metadata = child["metadata"]
+    return {**child, "metadata": {**metadata, "annotations": {**metadata.get("annotations", {}), **annotations}}}
+
+
+def _hash(tree: Object) -> str:
+    return hashlib.sha256(json.dumps(tree, sort_keys=True).encode()).hexdigest()[:16]

@@ -1,0 +1,54 @@
+"""The policies that let the cluster itself replace lost pods."""
+
+from typing import Any
+
+from operator_kit.manifests import CONFIG, job
+from rltrain.api.job import RLTrainingJob
+from rltrain_operator.render import render
+
+
+def job_of(made_for: RLTrainingJob, role: str) -> dict[str, Any]:
+    (found,) = (
+        made["spec"]
+        for made in render(made_for, CONFIG)
+        if made["kind"] == "Job" and made["metadata"]["labels"]["rltrain.dev/role"] == role
+    )
+    spec: dict[str, Any] = found
+    return spec
+
+
+def test_head_is_tried_again_as_often_as_the_run_policy_says_and_one_at_a_time() -> None:
+    spec = job_of(job(runPolicy={"maxRestarts": 5}), "head")
+
+    assert spec["backoffLimitPerIndex"] == 5
+    assert spec["podReplacementPolicy"] == "Failed"
+    assert spec["template"]["spec"]["restartPolicy"] == "Never"
+    assert (spec["completionMode"], spec["completions"], spec["parallelism"]) == ("Indexed", 1, 1)
+
+
+def test_disruption_is_looked_at_before_exit_codes_and_does_not_count() -> None:
+    rules = job_of(job(), "head")["podFailurePolicy"]["rules"]
+
+    assert [rule["action"] for rule in rules] == ["Ignore", "FailJob"]
+    assert rules[0]["onPodConditions"] == [{"type": "DisruptionTarget", "status": "True"}]
+    assert rules[1]["onExitCodes"] == {"containerName": "rltrain", "operator": "In", "values": [2, 124]}
+
+
+def test_other_roles_start_again_in_place_without_end() -> None:
+    spec = job_of(job("DDPPO", workers={"replicas": 4}), "workers")
+
+    assert spec["template"]["spec"]["restartPolicy"] == "OnFailure"
+    assert spec["podReplacementPolicy"] == "TerminatingOrFailed"
+    assert spec["backoffLimitPerIndex"] == 2**31 - 1
+    assert "podFailurePolicy" not in spec
+    assert (spec["completions"], spec["parallelism"]) == (4, 4)
+
+
+def test_role_without_pods_has_no_job() -> None:
+    jobs = [made["metadata"]["name"] for made in render(job(rollouts={"replicas": 0}), CONFIG) if made["kind"] == "Job"]
+
+    assert jobs == ["cartpole-head"]
+
+
+def test_finished_jobs_are_kept_for_the_operator_to_read() -> None:
+    assert "ttlSecondsAfterFinished" not in job_of(job(), "head")
