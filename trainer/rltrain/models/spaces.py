@@ -1,0 +1,91 @@
+"""How observations become network input, and a policy's actions the environment's."""
+
+import math
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import gymnasium
+import numpy as np
+import torch
+from gymnasium import spaces
+from torch import nn
+
+from rltrain.state import Array
+
+Space: TypeAlias = gymnasium.Space[Any]
+
+OBSERVATION_SPACES = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
+"""Observation spaces that `ObsEncoder` takes."""
+
+
+class ObsEncoder(nn.Module):
+    """Observations (n, *shape) of the space's dtype -> float32 (n, size).
+
+    Boxes are flattened (uint8 as fractions of 255), discrete components one-hot encoded.
+    """
+
+    def __init__(self, space: Space) -> None:
+        super().__init__()
+        self._scale = 1.0
+        self._counts: list[int] | None = None
+        self._start: Array | int = 0
+        if isinstance(space, spaces.Discrete):
+            self._counts, self._start = [int(space.n)], int(space.start)
+        elif isinstance(space, spaces.MultiDiscrete):
+            self._counts, self._start = space.nvec.reshape(-1).tolist(), space.start.reshape(-1)
+        elif space.dtype == np.uint8 and isinstance(space, spaces.Box):
+            self._scale = 1 / 255
+        self.size = sum(self._counts) if self._counts else math.prod(space.shape or ())
+        if self._counts:
+            offsets = np.concatenate([[0], np.cumsum(self._counts)[:-1]]) - self._start
+            self.register_buffer("offsets", torch.from_numpy(offsets.astype(np.int64)), persistent=False)
+
+    def forward(self, obs: torch.Tensor) -> torch.Tensor:
+        flat = obs.reshape(len(obs), -1)
+        if self._counts is None:
+            flat = flat if flat.dtype == torch.float32 else flat.float()
+            return flat if self._scale == 1.0 else flat * self._scale
+        offsets = self.get_buffer("offsets")
+        hot = torch.zeros(len(flat), self.size, device=flat.device)
+        return hot.scatter_(1, flat.long() + offsets, 1.0)
+
+
+def action_mapping(space: Space) -> Callable[[Array], Array]:
+    """The function from a policy's actions to contained actions of a batch of environments.
+
+    A policy numbers discrete actions from 0 and flattens components: int64 (n,) for Discrete, int64
+    (n, components) for MultiDiscrete and MultiBinary, float32 (n, components) for Box. Bounded components
+    of a Box run from -1 to 1 and are clipped there; unbounded ones are taken as they are.
+    """
+    if isinstance(space, spaces.Discrete):
+        start = int(space.start)
+        return (lambda actions: actions + start) if start else (lambda actions: actions)
+    if isinstance(space, spaces.Box):
+        return _box_mapping(space)
+    shape, dtype = space.shape or (), space.dtype
+    first = space.start.reshape(-1) if isinstance(space, spaces.MultiDiscrete) else 0
+    return lambda actions: (actions + first).reshape(len(actions), *shape).astype(dtype)
+
+
+def _box_mapping(space: spaces.Box) -> Callable[[Array], Array]:
+    low, high = space.low.reshape(-1), space.high.reshape(-1)
+    bounded = np.isfinite(low) & np.isfinite(high)
+    scale = np.where(bounded, (np.where(bounded, high, 1.0) - np.where(bounded, low, -1.0)) / 2, 1.0)
+    middle = np.where(bounded, (np.where(bounded, high, 1.0) + np.where(bounded, low, -1.0)) / 2, 0.0)
+
+    def to_env(actions: Array) -> Array:
+        env_actions = (actions * scale + middle).astype(space.dtype)
+        return np.clip(env_actions, low, high).reshape(len(actions), *space.shape)
+
+    return to_env
+
+
+def action_components(space: Space) -> list[int]:
+    """Choices of each discrete component: `[n]` for Discrete, and so on."""
+    if isinstance(space, spaces.Discrete):
+        return [int(space.n)]
+    if isinstance(space, spaces.MultiDiscrete):
+        return [int(n) for n in space.nvec.reshape(-1)]
+    if isinstance(space, spaces.MultiBinary):
+        return [2] * math.prod(space.shape)
+    raise TypeError(f"{space} has no discrete components")

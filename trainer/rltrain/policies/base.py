@@ -1,0 +1,83 @@
+"""Policy: what the rest of the trainer knows of an algorithm's networks and updates."""
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+
+from rltrain.rollout.batch import Batch
+from rltrain.state import Array, State
+
+
+@dataclass(frozen=True, slots=True)
+class LearnInfo:
+    """What an update tells.
+
+    Attributes:
+        stats: scalars for reports, e.g. `loss`.
+        td_error: float32 (n,), the new TD errors of the batch's rows, where the algorithm has them.
+    """
+
+    stats: dict[str, float]
+    td_error: Array | None = None
+
+
+class Policy(Protocol):
+    """Networks, their optimizer, exploration and random states; one for each worker and one for the driver."""
+
+    def compute_actions(self, obs: Array, *, explore: bool) -> tuple[Array, dict[str, Array]]:
+        """Actions for observations (n, *shape), and more columns to keep with them (see `models.spaces`)."""
+
+    def postprocess(self, batch: Batch) -> Batch:
+        """Make what is learnt from out of consecutive rows; each environment's rows are together, in order."""
+
+    def learn_on_batch(self, batch: Batch) -> LearnInfo:
+        """Update in this process."""
+
+    def minibatch_sgd(
+        self, batch: Batch, *, minibatches: int | None = None
+    ) -> Generator[torch.Tensor, torch.Tensor, LearnInfo]:
+        """Update together with other ranks; only for on-policy algorithms.
+
+        Yields float32 (parameters + 1,): the minibatch's mean gradient times its rows, then the rows. It is
+        sent the mean (or sum) of all ranks' vectors, which may have been made in place.
+
+        Args:
+            batch: this rank's rows; may be empty.
+            minibatches: number in each epoch, the same on every rank and at least `minibatches_of` each;
+                this rank's own number by default.
+        """
+
+    def minibatches_of(self, rows: int) -> int:
+        """Minibatches in an epoch over that many rows."""
+
+    def update_target(self) -> None:
+        """Copy the network to the target network, where there is one."""
+
+    def set_global_step(self, env_steps: int) -> None:
+        """Move schedules to a global number of env steps."""
+
+    def get_weights(self) -> dict[str, Array]:
+        """What acting needs, as copies."""
+
+    def set_weights(self, weights: dict[str, Array]) -> None:
+        """Take over another policy's weights."""
+
+    def get_state(self) -> State:
+        """Networks, target, optimizer, counters and random states."""
+
+    def set_state(self, state: State) -> None:
+        """Go on from a saved state."""
+
+    def learned_state(self) -> State:
+        """The part of the state that must be the same on all ranks: networks and optimizer."""
+
+    def exploration_state(self) -> dict[str, float]:
+        """Numbers of the exploration, e.g. `epsilon`."""
+
+
+def interpolate(points: tuple[tuple[float, float], ...], step: int) -> float:
+    """Value of a schedule of (env steps, value): linear between points, constant outside."""
+    return float(np.interp(step, [at for at, _ in points], [value for _, value in points]))

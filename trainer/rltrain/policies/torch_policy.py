@@ -1,0 +1,130 @@
+"""TorchPolicy: what policies share: flat parameters, Adam, schedules, random states and their saving."""
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import nn
+
+from rltrain.api.config import PlanConfig
+from rltrain.models.flat import FlatParameters
+from rltrain.models.tensors import generator_bytes, restore_generator_bytes
+from rltrain.policies.base import LearnInfo, interpolate
+from rltrain.rollout.batch import Batch
+from rltrain.state import Array, State, generator_state, restore_generator
+
+
+@dataclass(frozen=True)
+class Seeds:
+    """Seeds of a policy.
+
+    Attributes:
+        job: of the first weights, which are so the same in every worker.
+        worker: index that sets this policy's random streams apart from other workers'.
+    """
+
+    job: int
+    worker: int = 0
+
+
+class TorchPolicy:
+    """Base of policies; a subclass gives the network and the loss.
+
+    Args:
+        build: makes the network; called with torch's random state seeded and put back afterwards.
+    """
+
+    def __init__(
+        self,
+        config: PlanConfig,
+        build: Callable[[], nn.Module],
+        seeds: Seeds,
+        device: str,
+        adam_epsilon: float = 1e-8,
+    ) -> None:
+        self.device = torch.device(device)
+        self.global_step = 0
+        self._lr, self._lr_schedule, self._grad_clip = config.lr, config.lr_schedule, config.grad_clip
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seeds.job)
+            network = build()
+        self._flat = FlatParameters(network.to(self.device))
+        self._adam = torch.optim.Adam([self._flat.vector], lr=config.lr, eps=adam_epsilon, fused=True)
+        stream = np.random.SeedSequence([seeds.job, seeds.worker])
+        self._rng = np.random.default_rng(stream)
+        self._generator = torch.Generator(self.device)
+        self._generator.manual_seed(int(stream.spawn(1)[0].generate_state(1)[0]))
+        self.set_global_step(0)
+
+    def set_global_step(self, env_steps: int) -> None:
+        self.global_step = env_steps
+        if self._lr_schedule:
+            self._lr = interpolate(self._lr_schedule, env_steps)
+        self._adam.param_groups[0]["lr"] = self._lr
+
+    def update_target(self) -> None:
+        pass
+
+    def minibatches_of(self, rows: int) -> int:
+        raise NotImplementedError("only on-policy algorithms learn by minibatches")
+
+    def minibatch_sgd(
+        self, batch: Batch, *, minibatches: int | None = None
+    ) -> Generator[torch.Tensor, torch.Tensor, LearnInfo]:
+        raise NotImplementedError("only on-policy algorithms learn by minibatches")
+
+    def exploration_state(self) -> dict[str, float]:
+        return {}
+
+    def get_weights(self) -> dict[str, Array]:
+        return self._flat.get()
+
+    def set_weights(self, weights: dict[str, Array]) -> None:
+        self._flat.set(weights)
+
+    def learned_state(self) -> State:
+        optimizer = {name: value.cpu().numpy().copy() for name, value in self._adam_state().items()}
+        return {"weights": self._flat.get(), "optimizer": optimizer}
+
+    def get_state(self) -> State:
+        return {
+            **self.learned_state(),
+            "global_step": self.global_step,
+            "rng": generator_state(self._rng),
+            "torch_rng": generator_bytes(self._generator),
+        }
+
+    def set_state(self, state: State) -> None:
+        self._flat.set(state["weights"])
+        self._adam.state[self._flat.vector] = {
+            name: torch.from_numpy(value.copy()).to(self._device_of(name)) for name, value in state["optimizer"].items()
+        }
+        restore_generator(self._rng, state["rng"])
+        restore_generator_bytes(self._generator, state["torch_rng"])
+        self.set_global_step(int(state["global_step"]))
+
+    def _apply_gradient(self) -> torch.Tensor:
+        """Clip the flat gradient by its norm and step; returns the norm before clipping."""
+        gradient = self._flat.gradient
+        norm: torch.Tensor = torch.linalg.vector_norm(gradient)
+        if self._grad_clip is not None:
+            gradient.mul_((self._grad_clip / (norm + 1e-6)).clamp_(max=1.0))
+        self._adam.step()
+        return norm
+
+    def _adam_state(self) -> dict[str, torch.Tensor]:
+        """Adam's tensors, zeros before the first step."""
+        state: dict[str, torch.Tensor] = self._adam.state[self._flat.vector]
+        if not state:
+            vector = self._flat.vector.data
+            state = {
+                "step": torch.zeros((), device=self._device_of("step")),
+                "exp_avg": torch.zeros_like(vector),
+                "exp_avg_sq": torch.zeros_like(vector),
+            }
+            self._adam.state[self._flat.vector] = state
+        return state
+
+    def _device_of(self, name: str) -> torch.device:
+        return self.device

@@ -1,0 +1,195 @@
+"""Collector: steps environments with a policy and cuts the transitions into batches of an exact size."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from rltrain.api.errors import EnvironmentFailed
+from rltrain.rollout import columns as c
+from rltrain.rollout.batch import Batch
+from rltrain.rollout.vector import Step, VectorEnvs
+from rltrain.state import Array, State
+
+_EPISODES_PER_WORKER = 1 << 40
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeRecord:
+    """A finished episode: the undiscounted sum of its rewards and its number of steps."""
+
+    return_: float
+    length: int
+
+
+Act = Callable[[Array], tuple[Array, Array, dict[str, Array]]]
+"""Observations (num_envs, *shape) -> the policy's actions, the environments' actions, more columns."""
+
+
+class Collector:
+    """Transitions of one worker's environments.
+
+    Rows are written into a grid of (steps, environments). A batch takes the wanted number of transitions
+    out of it; those that the last step gave beyond that open the next grid.
+    """
+
+    def __init__(self, envs: VectorEnvs, act: Act, worker: int) -> None:
+        self._envs, self._act, self._worker = envs, act, worker
+        count = envs.num_envs
+        self._grid: dict[str, Array] = {}
+        self._valid = np.zeros((0, count), bool)
+        self._rows = self._transitions = 0
+        self._episodes = worker * _EPISODES_PER_WORKER
+        self._finished: list[EpisodeRecord] = []
+        self._start_episodes()
+        self._check_float = np.issubdtype(envs.obs.dtype, np.floating)
+        self._check_obs(envs.obs, "after its reset")
+
+    def collect(self, count: int) -> Batch:
+        """Exactly `count` transitions, each environment's in order and together."""
+        while self._transitions < count:
+            self._step()
+        return self._take(count)
+
+    def drain_episodes(self) -> list[EpisodeRecord]:
+        """Episodes finished since the last call."""
+        finished, self._finished = self._finished, []
+        return finished
+
+    def get_state(self) -> State:
+        """Open episodes and counters; complete where the environments record their episodes."""
+        return {
+            "envs": self._envs.get_state(),
+            "episodes": self._episodes,
+            "eps_id": self._eps_id.copy(),
+            "t": self._t.copy(),
+            "returns": self._returns.copy(),
+            "finished": [[record.return_, record.length] for record in self._finished],
+        }
+
+    def set_state(self, state: State, open_episodes: bool) -> None:
+        """Go on from a saved state; without `open_episodes` all environments begin new ones."""
+        self._envs.set_state(state["envs"])
+        self._rows = self._transitions = 0
+        self._episodes = int(state["episodes"])
+        self._finished = [EpisodeRecord(float(total), int(length)) for total, length in state["finished"]]
+        self._start_episodes()
+        if open_episodes:
+            self._episodes = int(state["episodes"])
+            self._eps_id, self._t = state["eps_id"].copy(), state["t"].copy()
+            self._returns = state["returns"].copy()
+
+    def close(self) -> None:
+        """Close the environments."""
+        self._envs.close()
+
+    def _start_episodes(self) -> None:
+        count = self._envs.num_envs
+        self._eps_id = self._episodes + np.arange(count, dtype=np.int64)
+        self._episodes += count
+        self._t = np.zeros(count, np.int64)
+        self._returns = np.zeros(count)
+
+    def _step(self) -> None:
+        obs = self._envs.obs
+        actions, env_actions, extras = self._act(obs)
+        if self._rows == len(self._valid):
+            self._grow({c.OBS: obs, c.NEXT_OBS: obs, c.ACTIONS: actions, **extras})
+        grid, row = self._grid, self._rows
+        grid[c.OBS][row] = obs  # before the step: environments may reuse the array
+        step = self._envs.step(env_actions)
+        self._check(step)
+        grid[c.ACTIONS][row] = actions
+        grid[c.REWARDS][row] = step.rewards
+        grid[c.NEXT_OBS][row] = step.next_obs
+        grid[c.TERMINATEDS][row] = step.terminateds
+        grid[c.TRUNCATEDS][row] = step.truncateds
+        grid[c.EPS_ID][row] = self._eps_id
+        grid[c.T][row] = self._t
+        for name, column in extras.items():
+            grid[name][row] = column
+        self._rows += 1
+        self._returns += step.rewards
+        if step.valid is None:
+            self._valid[row] = True
+            self._t += 1
+            self._transitions += self._envs.num_envs
+        else:
+            self._valid[row] = step.valid
+            self._t += step.valid
+            self._transitions += int(np.count_nonzero(step.valid))
+        ended = step.terminateds | step.truncateds
+        if ended.any():
+            self._end_episodes(np.flatnonzero(ended))
+
+    def _end_episodes(self, ended: Array) -> None:
+        for total, length in zip(self._returns[ended].tolist(), self._t[ended].tolist(), strict=True):
+            self._finished.append(EpisodeRecord(total, length))
+        self._eps_id[ended] = self._episodes + np.arange(ended.size)
+        self._episodes += ended.size
+        self._t[ended] = 0
+        self._returns[ended] = 0.0
+        self._check_obs(self._envs.obs, "after its reset")
+
+    def _take(self, count: int) -> Batch:
+        rows, envs = self._rows, self._envs.num_envs
+        surplus = self._transitions - count
+        valid = self._valid[:rows]
+        carried = np.flatnonzero(valid[-1])[-surplus:] if surplus else np.zeros(0, np.int64)
+        valid[-1, carried] = False
+        mask = None if self._transitions == rows * envs and not surplus else valid.T
+        batch = {name: _by_env(column[:rows], mask) for name, column in self._grid.items()}
+        batch[c.ENV_ID] = _by_env(np.broadcast_to(np.arange(envs), (rows, envs)), mask)
+        self._transitions = surplus
+        self._rows = 1 if surplus else 0
+        if surplus:
+            for column in self._grid.values():
+                column[0] = column[rows - 1]
+            self._valid[0] = False
+            self._valid[0, carried] = True
+        return Batch(batch)
+
+    def _grow(self, like: dict[str, Array]) -> None:
+        """Double the grid's rows; the first call takes the columns' dtypes and shapes from `like`."""
+        count = self._envs.num_envs
+        if not self._grid:
+            self._grid = {
+                c.REWARDS: np.zeros((0, count), np.float32),
+                c.TERMINATEDS: np.zeros((0, count), bool),
+                c.TRUNCATEDS: np.zeros((0, count), bool),
+                c.EPS_ID: np.zeros((0, count), np.int64),
+                c.T: np.zeros((0, count), np.int64),
+                **{name: np.zeros((0, *column.shape), column.dtype) for name, column in like.items()},
+            }
+        more = max(self._rows, 8)
+        self._valid = _longer(self._valid, more)
+        self._grid = {name: _longer(column, more) for name, column in self._grid.items()}
+
+    def _check(self, step: Step) -> None:
+        if not np.isfinite(step.rewards).all():
+            self._fail(np.isfinite(step.rewards), "reward", "after a step")
+        self._check_obs(step.next_obs, "after a step")
+
+    def _check_obs(self, obs: Array, when: str) -> None:
+        if self._check_float and not np.isfinite(obs).all():
+            finite: Array = np.isfinite(obs)
+            self._fail(finite.reshape(len(obs), -1).all(axis=1), "observation", when)
+
+    def _fail(self, good: "np.bool | Array", what: str, when: str) -> None:
+        env = int(np.argmin(good))
+        raise EnvironmentFailed(
+            f"an environment gave a {what} that isn't finite {when}: worker {self._worker}, environment {env}, "
+            f"step {self._t[env]} of its episode {self._eps_id[env] % _EPISODES_PER_WORKER}"
+        )
+
+
+def _longer(array: Array, more: int) -> Array:
+    return np.concatenate([array, np.zeros((more, *array.shape[1:]), array.dtype)])
+
+
+def _by_env(grid: Array, mask: Array | None) -> Array:
+    """Rows (steps, envs, ...) as (envs * steps, ...), copied; only those in `mask` (envs, steps) where given."""
+    by_env = grid.swapaxes(0, 1)
+    if mask is not None:
+        return by_env[mask]
+    return by_env.reshape(-1, *grid.shape[2:]).copy()

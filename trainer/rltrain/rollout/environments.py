@@ -1,0 +1,113 @@
+"""Making environments from a manifest's `env` block."""
+
+import contextlib
+import difflib
+import importlib
+import os
+from typing import Any, TypeAlias
+
+import gymnasium
+from gymnasium import error as gym_error
+from gymnasium.vector import AutoresetMode
+
+from rltrain.api.errors import EnvironmentFailed, UnknownEnvironment
+from rltrain.api.job import EnvSpec
+
+Env: TypeAlias = gymnasium.Env[Any, Any]
+Space: TypeAlias = gymnasium.Space[Any]
+VectorEnv: TypeAlias = gymnasium.vector.VectorEnv[Any, Any, Any]
+
+WORKER_INDEX_VARIABLE = "RLTRAIN_WORKER_INDEX"
+"""Set while an environment is made, so that its constructor can tell workers apart (ports, levels)."""
+
+
+def make_env(spec: EnvSpec, worker: int = 0) -> Env:
+    """Make one environment: a gymnasium id, or `"package.module:Class"`.
+
+    Raises:
+        UnknownEnvironment: no such id, module or class; the message has the nearest registered ids.
+        EnvironmentFailed: its constructor raised.
+    """
+    _import_modules(spec)
+    factory = _class_of(spec)
+    os.environ[WORKER_INDEX_VARIABLE] = str(worker)
+    try:
+        if factory is not None:
+            env: Env = factory(**spec.kwargs)
+        else:
+            env = gymnasium.make(spec.id, disable_env_checker=True, **spec.kwargs)
+    except Exception as error:
+        if factory is None and isinstance(error, gym_error.Error) and spec.id not in gymnasium.registry:
+            raise _unknown(spec.id) from error
+        raise EnvironmentFailed(
+            f"environment {spec.id!r} can't be made in worker {worker} with kwargs {spec.kwargs}: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    if not isinstance(env, gymnasium.Env):
+        raise UnknownEnvironment(f"{spec.id!r} is not a gymnasium.Env but {type(env).__name__}")
+    return env
+
+
+def make_native_vector(spec: EnvSpec, num_envs: int, worker: int = 0) -> VectorEnv | None:
+    """Make the vector environment that an id brings along, or None where it has none that fits.
+
+    Only the next-step autoreset mode fits: its steps at an episode's end carry the final observation.
+    """
+    _import_modules(spec)
+    if spec.id not in gymnasium.registry:
+        return None
+    registered = gymnasium.spec(spec.id)
+    if registered.vector_entry_point is None or registered.additional_wrappers:
+        return None
+    os.environ[WORKER_INDEX_VARIABLE] = str(worker)
+    with contextlib.suppress(Exception):  # what is wrong shows, with its message, in `make_env`
+        envs = gymnasium.make_vec(spec.id, num_envs=num_envs, vectorization_mode="vector_entry_point", **spec.kwargs)
+        mode = envs.metadata.get("autoreset_mode")
+        if mode in (AutoresetMode.NEXT_STEP, AutoresetMode.NEXT_STEP.value):
+            return envs
+        envs.close()
+    return None
+
+
+def _import_modules(spec: EnvSpec) -> None:
+    for module in spec.imports:
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            raise UnknownEnvironment(
+                f"env.imports: can't import {module!r}: {error}; is it installed, or in spec.code?"
+            ) from error
+
+
+def _class_of(spec: EnvSpec) -> Any:
+    """The class of `"package.module:Class"`; None for a gymnasium id (which may itself be `"module:Id-v0"`)."""
+    module_name, colon, attribute = spec.id.partition(":")
+    if not colon:
+        return None
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as error:
+        raise UnknownEnvironment(
+            f"environment {spec.id!r}: can't import {module_name!r}: {error}; is it installed, or in spec.code?"
+        ) from error
+    found = getattr(module, attribute, None)
+    if found is None and attribute not in gymnasium.registry:
+        classes = [name for name, value in vars(module).items() if isinstance(value, type)]
+        raise UnknownEnvironment(
+            f"environment {spec.id!r}: {module_name!r} has no {attribute!r}{_near(attribute, classes)}"
+        )
+    return found
+
+
+def _unknown(env_id: str) -> UnknownEnvironment:
+    near = _near(env_id, list(gymnasium.registry))
+    return UnknownEnvironment(
+        f"no environment {env_id!r} is registered{near}. An environment of your own needs env.imports, "
+        'or an id like "package.module:Class"'
+    )
+
+
+def _near(name: str, names: list[str]) -> str:
+    lower = {each.lower(): each for each in names}
+    near = [lower[each] for each in difflib.get_close_matches(name.lower(), lower, n=3, cutoff=0.6)]
+    return f"; did you mean {' or '.join(near)}?" if near else ""
