@@ -1,0 +1,71 @@
+"""The project's images: their tags, and building them without Docker."""
+
+import hashlib
+import os
+from pathlib import Path
+
+from .base_image import ensure_base
+from .layout import CACHE, LOGS, ROOT, RUNTIME
+from .shell import stream
+
+DOCKERFILE = ROOT / "images" / "Dockerfile"
+TARGETS = ("trainer", "operator")
+SHARED_SOURCES = ("images/Dockerfile", "pyproject.toml", "README.md", "LICENSE", "trainer", "operator")
+CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
+PASSED_ON = ("PIP_DEFAULT_TIMEOUT", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+
+
+def tag(target: str, root: Path = ROOT) -> str:
+    """A tag that changes with anything that goes into the image."""
+    digest = hashlib.sha256()
+    for name in (*SHARED_SOURCES, f"requirements/{target}.txt"):
+        source = root / name
+        files = sorted(source.rglob("*")) if source.is_dir() else [source]
+        for file in files:
+            if file.is_file() and "__pycache__" not in file.parts:
+                content = hashlib.sha256(file.read_bytes()).hexdigest()
+                digest.update(f"{file.relative_to(root)} {content}\n".encode())
+    return digest.hexdigest()[:16]
+
+
+def tags(root: Path = ROOT) -> dict[str, str]:
+    """Target -> tag."""
+    return {target: tag(target, root) for target in TARGETS}
+
+
+def buildah(*words: str | Path) -> list[str]:
+    """The words that run buildah with its storage in our cache, and its mounts gone when it ends."""
+    storage = ("--root", CACHE / "containers", "--runroot", RUNTIME / "containers")
+    return [*map(str, ("unshare", "--mount", "buildah", *storage, "--storage-driver", "overlay", *words))]
+
+
+def build_and_push(target: str, reference: str) -> None:
+    """Build one target and push it to a registry that speaks plain HTTP.
+
+    The machine's certificates are lent to the build, for the package index may be behind an inspecting proxy.
+    """
+    ensure_base()
+    arguments = [f"--build-arg={name}={os.environ[name]}" for name in PASSED_ON if name in os.environ]
+    if CERTIFICATES.exists():
+        arguments += [f"--volume={CERTIFICATES}:{CERTIFICATES}:ro", f"--build-arg=PIP_CERT={CERTIFICATES}"]
+    stream(
+        *buildah("build", "--isolation=chroot", "--network=host", "--layers", "--pull-never"),
+        *(f"--target={target}", f"--file={DOCKERFILE}", f"--tag={reference}", *arguments, str(ROOT)),
+        log=LOGS / f"build-{target}.log",
+    )
+    stream(
+        *buildah("push", "--tls-verify=false", "--compression-format=zstd", "--compression-level=1"),
+        *(reference, f"docker://{reference}"),
+        log=LOGS / f"push-{target}.log",
+    )
+
+
+def build_with_docker(target: str, reference: str) -> None:
+    """Build one target with the machine's Docker engine."""
+    arguments = [f"--build-arg={name}={os.environ[name]}" for name in PASSED_ON if name in os.environ]
+    stream(
+        *("docker", "build", f"--target={target}", f"--file={DOCKERFILE}", f"--tag={reference}"),
+        *(*arguments, str(ROOT)),
+        log=LOGS / f"build-{target}.log",
+        env={"DOCKER_BUILDKIT": "1"},
+    )

@@ -1,0 +1,3 @@
+module testbed/tiny
+
+go 1.26.0
