@@ -1,0 +1,1 @@
+"""Environments that each bring out one kind of mistake."""

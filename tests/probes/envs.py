@@ -1,0 +1,185 @@
+"""Probe environments: `Const`, `Count`, `Short`, `Bad`, `Slow`, `Spaces`, `Identity`, each made for one question."""
+
+import os
+import time
+from typing import Any, Literal
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+Info = dict[str, Any]
+Floats = NDArray[np.float32]
+CLOCK = spaces.Box(0.0, np.inf, (2,), np.float32)
+
+
+class Const(gymnasium.Env[Floats, int]):
+    """Reward 1 for ever, cut after 10 steps: only bootstrapping makes every step worth 1 / (1 - gamma)."""
+
+    observation_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
+    action_space = spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Floats, Info]:
+        super().reset(seed=seed)
+        self._t = 0
+        return self._obs(), {}
+
+    def step(self, action: int) -> tuple[Floats, float, bool, bool, Info]:
+        self._t += 1
+        return self._obs(), 1.0, False, self._t == 10, {}
+
+    def _obs(self) -> Floats:
+        return np.array([self._t / 5 - 1], np.float32)
+
+
+class Count(gymnasium.Env[Floats, int]):
+    """Observation [episode, t] in one reused array, reward = global step: shows any row that isn't a transition."""
+
+    observation_space = CLOCK
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, length: int = 7, terminate: bool = True) -> None:
+        self._length, self._terminate = length, terminate
+        self._obs = np.array([-1, 0], np.float32)
+        self._step = 0
+
+    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Floats, Info]:
+        super().reset(seed=seed)
+        self._obs += [1, 0]
+        self._obs[1] = 0
+        return self._obs, {}
+
+    def step(self, action: int) -> tuple[Floats, float, bool, bool, Info]:
+        self._obs[1] += 1
+        self._step += 1
+        ended = bool(self._obs[1] == self._length)
+        return self._obs, float(self._step), ended and self._terminate, ended and not self._terminate, {}
+
+
+class Short(gymnasium.Env[Floats, int]):
+    """Episodes of 1 to 5 steps, of a length drawn at the reset: as many ends as there can be."""
+
+    observation_space = CLOCK
+    action_space = spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Floats, Info]:
+        super().reset(seed=seed)
+        self._t, self._length = 0, int(self.np_random.integers(1, 6))
+        return self._obs(), {}
+
+    def step(self, action: int) -> tuple[Floats, float, bool, bool, Info]:
+        self._t += 1
+        return self._obs(), 1.0, self._t == self._length, False, {}
+
+    def _obs(self) -> Floats:
+        return np.array([self._length, self._t], np.float32)
+
+
+class Bad(gymnasium.Env[Any, int]):
+    """Misbehaves in one way at one step of one worker: gives NaN or float64, raises, or hangs."""
+
+    observation_space = spaces.Box(-1.0, 1.0, (2,), np.float32)
+    action_space = spaces.Discrete(2)
+
+    def __init__(
+        self,
+        kind: Literal["reward", "observation", "float64", "shape", "raise", "hang"],
+        step: int = 3,
+        worker: int = 0,
+    ) -> None:
+        self._kind, self._at = kind, step
+        self._mine = worker == int(os.environ["RLTRAIN_WORKER_INDEX"])
+
+    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Any, Info]:
+        super().reset(seed=seed)
+        self._t = 0
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action: int) -> tuple[Any, float, bool, bool, Info]:
+        self._t += 1
+        kind = self._kind if self._mine and self._t == self._at else None
+        if kind == "raise":
+            raise RuntimeError("this probe raises")
+        if kind == "hang":
+            time.sleep(3600)
+        odd = {
+            "observation": np.full(2, np.nan, np.float32),
+            "float64": np.full(2, 0.1),
+            "shape": np.zeros(3, np.float32),
+        }
+        obs = odd.get(str(kind), np.zeros(2, np.float32))
+        return obs, np.nan if kind == "reward" else 0.0, False, self._t == 20, {}
+
+
+class Slow(Const):
+    """Each step takes a while."""
+
+    def __init__(self, seconds: float = 0.1) -> None:
+        self._seconds = seconds
+
+    def step(self, action: int) -> tuple[Floats, float, bool, bool, Info]:
+        time.sleep(self._seconds)
+        return super().step(action)
+
+
+class Spaces(gymnasium.Env[Any, Any]):
+    """Any spaces, by name from `SPACES` or as objects; fails when an action isn't contained."""
+
+    def __init__(self, obs: "str | spaces.Space[Any]" = "unit", act: "str | spaces.Space[Any]" = "two") -> None:
+        self.observation_space = SPACES[obs] if isinstance(obs, str) else obs
+        self.action_space = SPACES[act] if isinstance(act, str) else act
+        self.actions: list[Any] = []
+
+    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Any, Info]:
+        super().reset(seed=seed)
+        self.observation_space.seed(seed)
+        self._t = 0
+        return self.observation_space.sample(), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, Info]:
+        if not self.action_space.contains(action):
+            raise AssertionError(f"{action!r} isn't in {self.action_space}")
+        self._t += 1
+        self.actions.append(action)
+        return self.observation_space.sample(), 1.0, False, self._t == 10, {}
+
+
+class Identity(gymnasium.Env[int, int]):
+    """Reward 1 for the action that equals the observation; 100 steps: learnt in seconds or not at all."""
+
+    observation_space = spaces.Discrete(4)
+    action_space = spaces.Discrete(4)
+
+    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[int, Info]:
+        super().reset(seed=seed)
+        self._t, self._state = 0, int(self.np_random.integers(4))
+        return self._state, {}
+
+    def step(self, action: int) -> tuple[int, float, bool, bool, Info]:
+        reward = float(action == self._state)
+        self._t, self._state = self._t + 1, int(self.np_random.integers(4))
+        return self._state, reward, False, self._t == 100, {}
+
+
+SPACES: dict[str, spaces.Space[Any]] = {
+    "unit": spaces.Box(-1.0, 1.0, (3,), np.float32),
+    "image": spaces.Box(0, 255, (4, 5, 3), np.uint8),
+    "float64": spaces.Box(-np.inf, np.inf, (2, 2), np.float64),
+    "integers": spaces.Box(-5, 5, (2,), np.int32),
+    "scalar": spaces.Box(-1.0, 1.0, (), np.float32),
+    "two": spaces.Discrete(2),
+    "from minus one": spaces.Discrete(3, start=-1),
+    "multi": spaces.MultiDiscrete([2, 3]),
+    "multi from five": spaces.MultiDiscrete([2, 3], start=[5, -5]),
+    "multi 2d": spaces.MultiDiscrete([[2], [2]]),
+    "bits": spaces.MultiBinary(3),
+    "skewed box": spaces.Box(np.array([0.0, -5.0], np.float32), np.array([1.0, 3.0], np.float32)),
+    "endless box": spaces.Box(-np.inf, np.inf, (2,), np.float32),
+    "half box": spaces.Box(np.array([0.0, -np.inf], np.float32), np.array([np.inf, 1.0], np.float32)),
+    "double box": spaces.Box(-2.0, 2.0, (1, 2), np.float64),
+    "dict": spaces.Dict({"a": spaces.Discrete(2)}),
+    "tuple": spaces.Tuple([spaces.Discrete(2)]),
+    "text": spaces.Text(3),
+}
+"""Awkward spaces by name, so that a manifest's kwargs can ask for them."""

@@ -1,0 +1,172 @@
+"""PPO (Schulman et al. 2017) whose minibatch gradients can be averaged over ranks."""
+
+from collections.abc import Generator
+from itertools import pairwise
+
+import numpy as np
+import torch
+
+from rltrain.api.config import DDPPOConfig
+from rltrain.models.actor_critic import ActorCritic
+from rltrain.models.spaces import Space
+from rltrain.models.tensors import as_tensor
+from rltrain.policies.base import LearnInfo, interpolate
+from rltrain.policies.gae import gae, standardized
+from rltrain.policies.n_step import continues
+from rltrain.policies.torch_policy import Seeds, TorchPolicy
+from rltrain.rollout import columns as c
+from rltrain.rollout.batch import Batch
+from rltrain.state import Array
+
+_LEARNT_FROM = (c.OBS, c.ACTIONS, c.ACTION_LOGP, c.VF_PREDS, c.VALUE_TARGETS, c.ADVANTAGES)
+_STATS = ("loss", "policy_loss", "vf_loss", "entropy", "approx_kl", "clip_fraction")
+
+
+class PPOPolicy(TorchPolicy):
+    """Actor and critic; the clipped objective without a KL term."""
+
+    def __init__(
+        self, config: DDPPOConfig, obs_space: Space, action_space: Space, seeds: Seeds, device: str = "cpu"
+    ) -> None:
+        self._config = config
+        self._entropy_coeff = config.entropy_coeff
+
+        def build() -> ActorCritic:
+            self._network = ActorCritic(config.model, config.vf_share_layers, obs_space, action_space)
+            self._distribution = self._network.distribution
+            return self._network
+
+        super().__init__(config, build, seeds, device)
+
+    def compute_actions(self, obs: Array, *, explore: bool) -> tuple[Array, dict[str, Array]]:
+        with torch.inference_mode():
+            params = self._network.params(as_tensor(obs, self.device))
+            if not explore:
+                return self._distribution.mode(params).cpu().numpy(), {}
+            actions = self._distribution.sample(params, self._generator)
+            logp = self._distribution.log_prob(params, actions)
+            return actions.cpu().numpy(), {c.ACTION_LOGP: logp.cpu().numpy()}
+
+    def postprocess(self, batch: Batch) -> Batch:
+        """Add VF_PREDS, ADVANTAGES and VALUE_TARGETS."""
+        goes_on = continues(batch)
+        cut = np.flatnonzero(~goes_on)  # rows whose next observation isn't the next row's
+        with torch.inference_mode():
+            obs = np.concatenate([batch[c.OBS], batch[c.NEXT_OBS][cut]])
+            predictions = self._network.values(as_tensor(obs, self.device)).cpu().numpy()
+        values = predictions[: batch.count]
+        next_values = np.empty_like(values)
+        next_values[:-1] = values[1:]
+        next_values[cut] = predictions[batch.count :]
+        config = self._config
+        advantages = gae(
+            batch[c.REWARDS], values, next_values, batch[c.TERMINATEDS], goes_on, config.gamma, config.lambda_
+        )
+        return batch.with_columns(
+            **{c.VF_PREDS: values, c.ADVANTAGES: advantages, c.VALUE_TARGETS: advantages + values}
+        )
+
+    def learn_on_batch(self, batch: Batch) -> LearnInfo:
+        return run_alone(self.minibatch_sgd(batch))
+
+    def minibatches_of(self, rows: int) -> int:
+        return -(-rows // self._config.sgd_minibatch_size)
+
+    def minibatch_sgd(
+        self, batch: Batch, *, minibatches: int | None = None
+    ) -> Generator[torch.Tensor, torch.Tensor, LearnInfo]:
+        count = self.minibatches_of(batch.count) if minibatches is None else minibatches
+        if count < self.minibatches_of(batch.count):
+            raise ValueError(f"{batch.count} rows need more than the {count} minibatches agreed on")
+        columns: dict[str, torch.Tensor] = {}
+        if batch.count:
+            scaled = batch.with_columns(**{c.ADVANTAGES: standardized(batch[c.ADVANTAGES])})
+            columns = {name: as_tensor(scaled[name], self.device) for name in _LEARNT_FROM}
+        totals = torch.zeros(len(_STATS), device=self.device)
+        norms = torch.zeros((), device=self.device)
+        updates = 0
+        for _ in range(self._config.num_sgd_iter):
+            order = torch.from_numpy(self._rng.permutation(batch.count)).to(self.device)
+            shuffled = {name: column[order] for name, column in columns.items()}
+            bounds = [batch.count * i // max(count, 1) for i in range(count + 1)]
+            for start, stop in pairwise(bounds):
+                rows = {name: column[start:stop] for name, column in shuffled.items()}
+                vector, means = self.gradient(rows, stop - start)
+                totals += means * (stop - start)
+                mean = yield vector
+                if self._take(mean):
+                    norms += self._apply_gradient()
+                    updates += 1
+        rows_seen = max(batch.count * self._config.num_sgd_iter, 1)
+        stats = dict(zip(_STATS, (totals / rows_seen).tolist(), strict=True))
+        stats |= {"grad_norm": float(norms) / max(updates, 1), "vf_explained_var": _explained_variance(batch)}
+        return LearnInfo({**stats, "lr": self._lr, "entropy_coeff": self._entropy_coeff})
+
+    def gradient(self, rows: dict[str, torch.Tensor], count: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """The mean loss's gradient times `count`, then `count`: float32 (parameters + 1,); and the stats' means.
+
+        Vectors of several ranks, added, hold the gradient of their rows together: the sum over the count.
+        """
+        vector = torch.zeros(self._flat.size + 1, device=self.device)
+        if not count:
+            return vector, torch.zeros(len(_STATS), device=self.device)
+        loss, stats = self._loss(rows)
+        self._flat.gradient.zero_()
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.mul(self._flat.gradient, count, out=vector[:-1])
+        vector[-1] = count
+        return vector, stats
+
+    def set_global_step(self, env_steps: int) -> None:
+        super().set_global_step(env_steps)
+        if self._config.entropy_coeff_schedule:
+            self._entropy_coeff = interpolate(self._config.entropy_coeff_schedule, env_steps)
+
+    def exploration_state(self) -> dict[str, float]:
+        return {"entropy_coeff": self._entropy_coeff}
+
+    def _take(self, total: torch.Tensor) -> bool:
+        """Put the gradient over all ranks' rows in place; False where no rank had any."""
+        rows = float(total[-1])
+        if rows == 0:
+            return False
+        torch.div(total[:-1], rows, out=self._flat.gradient)
+        return True
+
+    def _loss(self, rows: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+        config = self._config
+        params, values = self._network(rows[c.OBS])
+        logp = self._distribution.log_prob(params, rows[c.ACTIONS])
+        entropy = self._distribution.entropy(params).mean()
+        log_ratio = logp - rows[c.ACTION_LOGP]
+        ratio = log_ratio.exp()
+        clipped = ratio.clamp(1 - config.clip_param, 1 + config.clip_param)
+        advantages = rows[c.ADVANTAGES]
+        policy_loss = -torch.minimum(advantages * ratio, advantages * clipped).mean()
+        targets, before = rows[c.VALUE_TARGETS], rows[c.VF_PREDS]
+        near = before + (values - before).clamp(-config.vf_clip_param, config.vf_clip_param)
+        vf_loss = torch.maximum((values - targets).square(), (near - targets).square()).mean()
+        loss = policy_loss + config.vf_loss_coeff * vf_loss - self._entropy_coeff * entropy
+        with torch.no_grad():
+            kl = (ratio - 1 - log_ratio).mean()  # Schulman's unbiased estimate, positive by construction
+            outside = ((ratio - 1).abs() > config.clip_param).float().mean()
+            return loss, torch.stack([loss.detach(), policy_loss, vf_loss, entropy, kl, outside])
+
+
+def run_alone(sgd: Generator[torch.Tensor, torch.Tensor, LearnInfo]) -> LearnInfo:
+    """Drive a `minibatch_sgd` as the only rank."""
+    try:
+        vector = next(sgd)
+        while True:
+            vector = sgd.send(vector)
+    except StopIteration as stop:
+        info: LearnInfo = stop.value
+        return info
+
+
+def _explained_variance(batch: Batch) -> float:
+    """1 - Var(target - prediction) / Var(target); 0 where targets don't vary."""
+    if not batch.count:
+        return 0.0
+    variance = float(batch[c.VALUE_TARGETS].var())
+    return 1 - float((batch[c.VALUE_TARGETS] - batch[c.VF_PREDS]).var()) / variance if variance > 0 else 0.0
