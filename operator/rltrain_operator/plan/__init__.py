@@ -1,0 +1,67 @@
+"""The planner: from a job and what is there of it, to what to do and what to say. Pure."""
+
+from rltrain.api import names
+from rltrain.api.errors import InvalidManifest
+from rltrain.api.job import RLTrainingJob
+from rltrain_operator.plan.accept import accept
+from rltrain_operator.plan.actions import CREATE_ONLY, Plan, child_key, job_names
+from rltrain_operator.plan.conditions import Event
+from rltrain_operator.plan.diagnosis import wants_events
+from rltrain_operator.plan.observed import ChildJob, ChildKey, JobView, Observed, PodReport, Refusal
+from rltrain_operator.plan.visit import Visit
+from rltrain_operator.render import Object, OperatorConfig, render
+
+__all__ = [
+    "CREATE_ONLY",
+    "ChildJob",
+    "ChildKey",
+    "Event",
+    "JobView",
+    "Observed",
+    "Plan",
+    "PodReport",
+    "Refusal",
+    "child_key",
+    "job_names",
+    "make_plan",
+    "wants_events",
+]
+
+
+def make_plan(view: JobView, seen: Observed, config: OperatorConfig, token: str) -> Plan:
+    """The plan for one visit.
+
+    Args:
+        view: the RLTrainingJob.
+        seen: its children.
+        config: the operator's configuration.
+        token: a fresh Ray token, used only if the job has none yet.
+    """
+    own = tuple(job for job in seen.jobs if job.owner == view.uid and not job.deleting)
+    if view.status.get("completionTime"):
+        return _tidy(view, own)
+    job, desired, problems = _read(view, config, token)
+    visit = Visit(view, seen, own, job, desired)
+    if problems is not None and not own:
+        return visit.invalid(problems)
+    if head := next((each for each in own if each.role == names.HEAD and each.finished), None):
+        return visit.finish(head)
+    if job is not None and visit.past_deadline(job):
+        return visit.give_up(job)
+    return visit.go_on(problems)
+
+
+def _read(
+    view: JobView, config: OperatorConfig, token: str
+) -> tuple[RLTrainingJob | None, list[Object], InvalidManifest | None]:
+    try:
+        job = accept(view)
+        return job, render(job, config, token), None
+    except InvalidManifest as error:
+        return None, [], error
+
+
+def _tidy(view: JobView, own: tuple[ChildJob, ...]) -> Plan:
+    """A finished job stays as it is; the head's Job is kept for its logs, unless it never came to anything."""
+    hopeless = view.condition("Failed").get("reason") == "StartupDeadlineExceeded"
+    return Plan(delete=tuple(job for job in own if hopeless or job.role != names.HEAD))

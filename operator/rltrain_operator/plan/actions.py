@@ -1,0 +1,43 @@
+"""What a visit leads to."""
+
+from dataclasses import dataclass
+
+from rltrain.api import names
+from rltrain_operator.plan.conditions import Event
+from rltrain_operator.plan.observed import ChildJob, ChildKey
+from rltrain_operator.render import Object, job_name
+
+CREATE_ONLY = frozenset({"Secret", "PersistentVolumeClaim"})
+"""Kinds that are made once and then left alone."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to do about a job, and what to say.
+
+    Attributes:
+        status: our part of the job's status; None leaves it alone.
+        create: children to make where there is none of the name.
+        apply: children to apply, in this order.
+        delete: Jobs to delete, with their pods.
+        events: what to tell.
+        needs_pods: list the job's pods and plan again before acting.
+        again_in: seconds until the next visit when nothing happens before; None waits for the resync.
+    """
+
+    status: Object | None = None
+    create: tuple[Object, ...] = ()
+    apply: tuple[Object, ...] = ()
+    delete: tuple[ChildJob, ...] = ()
+    events: tuple[Event, ...] = ()
+    needs_pods: bool = False
+    again_in: float | None = None
+
+
+def child_key(child: Object) -> ChildKey:
+    return child["kind"], child["metadata"]["name"]
+
+
+def job_names(job: str) -> tuple[str, ...]:
+    """Names that a job's Jobs may have."""
+    return tuple(job_name(job, role) for role in (names.HEAD, names.ROLLOUTS, names.WORKERS))

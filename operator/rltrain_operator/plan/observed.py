@@ -1,0 +1,181 @@
+"""What the planner sees: views of objects as the API server hands them out."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any
+
+from rltrain.api import names
+from rltrain_operator.render import ANNOTATION_MANIFEST, Object
+
+ChildKey = tuple[str, str]
+"""Kind and name of a child, in its job's namespace."""
+
+
+@dataclass(frozen=True)
+class JobView:
+    """An RLTrainingJob as it stands in the cluster, valid or not."""
+
+    raw: Object
+
+    @property
+    def name(self) -> str:
+        return str(self.raw["metadata"]["name"])
+
+    @property
+    def namespace(self) -> str:
+        return str(self.raw["metadata"]["namespace"])
+
+    @property
+    def uid(self) -> str:
+        return str(self.raw["metadata"]["uid"])
+
+    @property
+    def generation(self) -> int:
+        return int(self.raw["metadata"].get("generation", 0))
+
+    @property
+    def deleting(self) -> bool:
+        return "deletionTimestamp" in self.raw["metadata"]
+
+    @property
+    def status(self) -> Object:
+        return self.raw.get("status") or {}
+
+    @property
+    def progress(self) -> Object:
+        """The driver's report; empty before its first."""
+        return self.status.get("progress") or {}
+
+    def condition(self, kind: str) -> Object:
+        """A condition; empty when it was never set."""
+        conditions = self.status.get("conditions") or []
+        return next((entry for entry in conditions if entry["type"] == kind), {})
+
+
+@dataclass(frozen=True)
+class ChildJob:
+    """A Job that carries the name of one of ours."""
+
+    raw: Object
+
+    @property
+    def name(self) -> str:
+        return str(self.raw["metadata"]["name"])
+
+    @property
+    def uid(self) -> str:
+        return str(self.raw["metadata"]["uid"])
+
+    @property
+    def role(self) -> str:
+        return str(self.raw["metadata"].get("labels", {}).get(names.LABEL_ROLE, ""))
+
+    @property
+    def owner(self) -> str | None:
+        """UID of the controlling object."""
+        owners = self.raw["metadata"].get("ownerReferences", [])
+        return next((str(owner["uid"]) for owner in owners if owner.get("controller")), None)
+
+    @property
+    def deleting(self) -> bool:
+        return "deletionTimestamp" in self.raw["metadata"]
+
+    @property
+    def manifest_hash(self) -> str | None:
+        found = self.raw["metadata"].get("annotations", {}).get(ANNOTATION_MANIFEST)
+        return None if found is None else str(found)
+
+    @property
+    def desired(self) -> int:
+        return int(self.raw["spec"].get("completions") or 0)
+
+    @property
+    def max_restarts(self) -> int:
+        return int(self.raw["spec"].get("backoffLimitPerIndex") or 0)
+
+    def count(self, what: str) -> int:
+        """A counter of the Job's status: active, ready, failed or succeeded."""
+        return int(self.raw.get("status", {}).get(what) or 0)
+
+    @cached_property
+    def _conditions(self) -> Mapping[str, Object]:
+        conditions = self.raw.get("status", {}).get("conditions") or []
+        return {entry["type"]: entry for entry in conditions if entry.get("status") == "True"}
+
+    @property
+    def complete(self) -> bool:
+        return "Complete" in self._conditions
+
+    @property
+    def failed(self) -> Object | None:
+        """The condition of a Job that has given up."""
+        return self._conditions.get("Failed")
+
+    @property
+    def finished(self) -> bool:
+        return self.complete or self.failed is not None
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """An apply that the API server turned down.
+
+    Attributes:
+        kind, name: the child.
+        code: HTTP status; 409 stands for a child of a namesake that isn't gone yet.
+        message: the API server's words.
+    """
+
+    kind: str
+    name: str
+    code: int
+    message: str
+
+
+@dataclass(frozen=True)
+class PodReport:
+    """Pods of a job, and why others of it weren't made.
+
+    Attributes:
+        pods: the job's pods as they are.
+        warnings: last warning event by the UID of the Job or pod that it is about.
+    """
+
+    pods: tuple[Object, ...] = ()
+    warnings: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Observed:
+    """All that is known about a job's children.
+
+    Attributes:
+        now: time of the visit.
+        jobs: Jobs of our names, whoever owns them.
+        applied: rendered hash of each child known to be there as we applied it.
+        pods: the job's pods; None unless they were asked for.
+        refusals: what the API server said to this visit's applies.
+    """
+
+    now: datetime
+    jobs: tuple[ChildJob, ...] = ()
+    applied: Mapping[ChildKey, str] = field(default_factory=dict)
+    pods: PodReport | None = None
+    refusals: tuple[Refusal, ...] = ()
+
+
+def to_time(text: str) -> datetime:
+    """RFC 3339 as Kubernetes writes it."""
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))
+
+
+def to_text(time: datetime) -> str:
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def text_of(value: Any, limit: int = 2048) -> str:
+    """Text from a place that a user's code may have written to, cut to a length that fits a condition."""
+    text = value if isinstance(value, str) else ""
+    return text if len(text) <= limit else f"{text[: limit // 2]} ... {text[-limit // 2 :]}"

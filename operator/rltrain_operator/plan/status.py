@@ -1,0 +1,75 @@
+"""The operator's part of a job's status."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from rltrain_operator.plan.conditions import Verdict, Verdicts, conditions
+from rltrain_operator.plan.observed import ChildJob, JobView, to_text
+from rltrain_operator.render import Object
+
+OWN_FIELDS = ("state", "observedGeneration", "startTime", "completionTime", "conditions", "roles")
+
+NOT_STARTED: Verdicts = {
+    "ClusterReady": Verdict("False", "Creating", "The job's pods are being made."),
+    "Training": Verdict("False", "WaitingForCluster", "Training begins once the pods are ready."),
+    "Succeeded": Verdict("Unknown", "NotFinished", "The job isn't finished."),
+    "Failed": Verdict("Unknown", "NotFinished", "The job isn't finished."),
+}
+
+
+def status(view: JobView, verdicts: Verdicts, jobs: Sequence[ChildJob], now: datetime, *, final: bool) -> Object:
+    """The whole of our fields, ready to apply.
+
+    Args:
+        view: the job, with its status so far.
+        verdicts: one for each condition.
+        jobs: the job's own Jobs.
+        now: time of the visit.
+        final: nothing will change any more.
+    """
+    made: Object = {
+        "state": state(view, verdicts, jobs),
+        "observedGeneration": view.generation,
+        "conditions": conditions(view, verdicts, now),
+    }
+    if started := view.status.get("startTime") or (verdicts["Accepted"].status == "True" and to_text(now)):
+        made["startTime"] = started
+    if final:
+        made["completionTime"] = to_text(now)
+    if roles := _roles(view, jobs, final=final):
+        made["roles"] = roles
+    return made
+
+
+def state(view: JobView, verdicts: Verdicts, jobs: Sequence[ChildJob]) -> str:
+    """One word for the printer column."""
+    if verdicts["Succeeded"].status == "True":
+        return "Succeeded"
+    if verdicts["Failed"].status == "True":
+        return "Failed"
+    if verdicts["Training"].status == "True":
+        return "Training"
+    if verdicts["Training"].reason == "Recovering":
+        return "Recovering"
+    return "Starting" if view.progress or any(job.count("ready") for job in jobs) else "Pending"
+
+
+def _roles(view: JobView, jobs: Sequence[ChildJob], *, final: bool) -> list[Object]:
+    if not jobs:
+        before: list[Object] = view.status.get("roles") or []
+        return [{**role, "ready": 0} for role in before]
+    return [
+        {
+            "name": job.role,
+            "desired": job.desired,
+            "ready": 0 if final else job.count("ready"),
+            "failed": job.count("failed"),
+        }
+        for job in jobs
+    ]
+
+
+def is_same(view: JobView, made: Object) -> bool:
+    """Whether the status says all this already."""
+    before: Mapping[str, object] = view.status
+    return all(before.get(key) == made.get(key) for key in OWN_FIELDS)

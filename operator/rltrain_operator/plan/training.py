@@ -1,0 +1,31 @@
+"""Whether the job trains, as the driver reports it and the head's Job knows it."""
+
+from rltrain.api import names
+from rltrain_operator.plan.conditions import Verdict
+from rltrain_operator.plan.observed import ChildJob, JobView
+from rltrain_operator.plan.status import NOT_STARTED
+
+
+def has_trained(view: JobView) -> bool:
+    """Training began in some attempt."""
+    if view.progress.get("phase") in ("Training", "Finished") or view.status.get("checkpoint"):
+        return True
+    condition = view.condition("Training")
+    return condition.get("status") == "True" or condition.get("reason") == "Recovering"
+
+
+def training(view: JobView, jobs: tuple[ChildJob, ...]) -> Verdict:
+    """The Training condition of a job that isn't finished. No message holds a number that keeps changing."""
+    head = next((job for job in jobs if job.role == names.HEAD), None)
+    head_ready = head is not None and head.count("ready") > 0
+    phase = view.progress.get("phase")
+    if head_ready and phase in ("Training", "Finished"):
+        return Verdict("True", "Training", f"Attempt {view.progress.get('attempt', 1)} is training.")
+    if has_trained(view):
+        steps = (view.status.get("checkpoint") or {}).get("envSteps")
+        place = f"the checkpoint at {steps} env steps" if steps is not None else "the start, there is no checkpoint"
+        lost = "The next head starts" if head_ready else "The head was lost; the next one starts"
+        return Verdict("False", "Recovering", f"{lost} from {place}.")
+    if phase == "Starting" or head_ready:
+        return Verdict("False", "Starting", "The driver is starting.")
+    return NOT_STARTED["Training"]

@@ -1,0 +1,228 @@
+"""One look at a job that isn't finished: where it stands and what comes next."""
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from rltrain.api.errors import InvalidManifest
+from rltrain.api.job import RLTrainingJob
+from rltrain.api.status import ConditionType
+from rltrain_operator.plan import outcome
+from rltrain_operator.plan.actions import CREATE_ONLY, Plan, child_key
+from rltrain_operator.plan.conditions import Verdict, Verdicts, events
+from rltrain_operator.plan.diagnosis import diagnose
+from rltrain_operator.plan.observed import ChildJob, JobView, Observed, to_time
+from rltrain_operator.plan.status import NOT_STARTED, is_same, status
+from rltrain_operator.plan.training import has_trained, training
+from rltrain_operator.render import ANNOTATION_HASH, Object, manifest_hash
+
+POD_GRACE = timedelta(seconds=4)
+"""How long a cluster may be unready before its pods are looked at."""
+CLASH_SECONDS = 1.0
+"""Until the next try when a namesake's child is in the way: nothing watches most of them."""
+
+_PASSED = frozenset(
+    {"Creating", "NamesakeTerminating", "ChildRefused", "InvalidManifest", "InvalidTemplate", "Finished"}
+)
+"""Reasons that are over once the Jobs are there."""
+
+
+@dataclass(frozen=True)
+class Visit:
+    """What is known on this visit.
+
+    Attributes:
+        view: the job.
+        seen: its children.
+        own: Jobs that are its own and stay.
+        job: the manifest; None when it isn't valid.
+        desired: the children it should have.
+    """
+
+    view: JobView
+    seen: Observed
+    own: tuple[ChildJob, ...]
+    job: RLTrainingJob | None
+    desired: list[Object]
+
+    def invalid(self, problems: InvalidManifest) -> Plan:
+        """Nothing is made; the job lives on once its manifest is mended."""
+        message = "\n".join(str(problem) for problem in problems.problems)
+        waiting = Verdict("False", "InvalidManifest", "Nothing is made until the manifest is valid.")
+        return self._said(
+            {
+                "Accepted": Verdict("False", "InvalidManifest", message),
+                "ClusterReady": waiting,
+                "Training": waiting,
+                "Succeeded": NOT_STARTED["Succeeded"],
+                "Failed": Verdict("True", "InvalidManifest", message),
+            }
+        )
+
+    def finish(self, head: ChildJob) -> Plan:
+        """The head's Job has ended: so has the job, for good."""
+        if self.seen.pods is None:
+            return Plan(needs_pods=True)
+        if head.complete:
+            done = outcome.succeeded(self.view, self.seen.pods)
+            failed = Verdict("False", "Succeeded", "The job succeeded.")
+        else:
+            failed = outcome.failed(head, self.seen.pods)
+            done = Verdict("False", "Failed", "The job failed.")
+        return self._end(done, failed, tuple(job for job in self.own if job is not head))
+
+    def past_deadline(self, job: RLTrainingJob) -> bool:
+        left = self._startup_left(job)
+        return left is not None and left <= 0
+
+    def give_up(self, job: RLTrainingJob) -> Plan:
+        """Training didn't begin in time; whatever kept it is the cause."""
+        if self.seen.pods is None:
+            return Plan(needs_pods=True)
+        cause = self._cluster()
+        if cause.status == "True":
+            cause = training(self.view, self.own)
+        limit = job.spec.run_policy.startup_deadline_seconds
+        message = f"Training didn't begin within {limit} s (runPolicy.startupDeadlineSeconds). {cause.message}"
+        failed = Verdict("True", "StartupDeadlineExceeded", message)
+        return self._end(Verdict("False", "Failed", "The job failed."), failed, self.own)
+
+    def go_on(self, problems: InvalidManifest | None) -> Plan:
+        """Make what is missing, and tell how it goes."""
+        cluster = self._cluster()
+        unready_for = self._unready_for(cluster)
+        look = unready_for is not None and unready_for >= POD_GRACE.total_seconds()
+        if look and self.seen.pods is None and not self.seen.refusals and self._all_made:
+            return Plan(needs_pods=True)
+        accepted = self._accepted(problems)
+        verdicts: dict[ConditionType, Verdict] = {
+            **NOT_STARTED,
+            "Accepted": accepted,
+            "ClusterReady": cluster,
+            "Training": training(self.view, self.own),
+        }
+        if accepted.status == "False" and not self.own:
+            verdicts["Failed"] = replace(accepted, status="True")
+        said = self._said(verdicts)
+        missing = self._missing() if problems is None and accepted.reason == "Accepted" and not self._namesakes else ()
+        return replace(
+            said,
+            create=tuple(child for child in missing if child["kind"] in CREATE_ONLY),
+            apply=tuple(child for child in missing if child["kind"] not in CREATE_ONLY),
+            again_in=self._again_in(unready_for),
+        )
+
+    @property
+    def _namesakes(self) -> tuple[ChildJob, ...]:
+        """Jobs of an earlier job of this name that aren't gone yet, or of ours on their way out."""
+        return tuple(job for job in self.seen.jobs if job not in self.own)
+
+    @property
+    def _changed(self) -> bool:
+        """The manifest isn't the one that the Jobs were made for."""
+        if self.job is None:
+            return False
+        current = manifest_hash(self.job)
+        return any(job.manifest_hash != current for job in self.own)
+
+    @property
+    def _all_made(self) -> bool:
+        wanted = {child["metadata"]["name"] for child in self.desired if child["kind"] == "Job"}
+        return bool(self.own) and (self._changed or wanted <= {job.name for job in self.own})
+
+    def _missing(self) -> tuple[Object, ...]:
+        there = {job.name for job in self.own}
+
+        def is_missing(child: Object) -> bool:
+            kind, name = child_key(child)
+            if kind == "Job":
+                # Templates can't be changed: a Job that is there stays as it is.
+                return name not in there
+            known = self.seen.applied.get((kind, name))
+            return known is None if kind in CREATE_ONLY else known != child["metadata"]["annotations"][ANNOTATION_HASH]
+
+        return tuple(child for child in self.desired if is_missing(child))
+
+    def _accepted(self, problems: InvalidManifest | None) -> Verdict:
+        if problems is not None:
+            message = "\n".join(str(problem) for problem in problems.problems)
+            return Verdict(
+                "False", "InvalidManifest", f"The job goes on as it was: the edited manifest isn't valid.\n{message}"
+            )
+        for refusal in self.seen.refusals:
+            if refusal.code in (400, 422):
+                words = f"The API server refuses {refusal.kind} {refusal.name}: {refusal.message}"
+                return Verdict("False", "InvalidTemplate", words)
+        if self._changed:
+            words = "The job goes on as it was made: delete it and create it again for the edited manifest."
+            return Verdict("True", "ChangeNeedsRecreate", words)
+        return Verdict("True", "Accepted", "The manifest is valid.")
+
+    def _cluster(self) -> Verdict:
+        """The ClusterReady condition."""
+        if self._namesakes:
+            names_ = ", ".join(job.name for job in self._namesakes)
+            return Verdict("False", "NamesakeTerminating", f"Waiting for an earlier job's {names_} to be gone.")
+        for refusal in self.seen.refusals:
+            child = f"{refusal.kind} {refusal.name}"
+            if refusal.code == 409:
+                return Verdict("False", "NamesakeTerminating", f"Waiting for an earlier job's {child} to be gone.")
+            reason = "QuotaExceeded" if "exceeded quota" in refusal.message else "ChildRefused"
+            return Verdict("False", reason, f"The API server refuses {child}: {refusal.message}")
+        if not self._all_made:
+            return NOT_STARTED["ClusterReady"]
+        if all(job.complete or job.count("ready") >= job.desired for job in self.own):
+            return Verdict("True", "PodsReady", "All pods are ready.")
+        before = self.view.condition("ClusterReady")
+        if self.seen.pods is None and before.get("status") == "False" and before["reason"] not in _PASSED:
+            # Nobody has looked at the pods on this visit: what was found on the last one stands.
+            return Verdict("False", before["reason"], before["message"])
+        return diagnose(self.own, self.seen.pods)
+
+    def _unready_for(self, cluster: Verdict) -> float | None:
+        """Seconds since the cluster stopped being ready; None while it is."""
+        if cluster.status == "True":
+            return None
+        before = self.view.condition("ClusterReady")
+        if before.get("status") != "False":
+            return 0.0
+        return (self.seen.now - to_time(before["lastTransitionTime"])).total_seconds()
+
+    def _startup_left(self, job: RLTrainingJob) -> float | None:
+        """Seconds until the startup deadline; None once training has begun."""
+        started = self.view.status.get("startTime")
+        if started is None or has_trained(self.view):
+            return None
+        limit = job.spec.run_policy.startup_deadline_seconds
+        return limit - (self.seen.now - to_time(started)).total_seconds()
+
+    def _again_in(self, unready_for: float | None) -> float | None:
+        times = []
+        if unready_for is not None:
+            # Often at first, when somebody is watching, then ever more seldom.
+            times.append(min(max(POD_GRACE.total_seconds() + 0.5, unready_for / 4), 60.0))
+        if any(refusal.code == 409 for refusal in self.seen.refusals):
+            times.append(CLASH_SECONDS)
+        if self.job is not None and (left := self._startup_left(self.job)) is not None:
+            times.append(max(left, 0.0) + 0.1)
+        return min(times, default=None)
+
+    def _end(self, succeeded: Verdict, failed: Verdict, delete: tuple[ChildJob, ...]) -> Plan:
+        over = Verdict("False", "Finished", "The job is finished.")
+        before = self.view.condition("Accepted")
+        accepted = Verdict("True", before.get("reason", "Accepted"), before.get("message", "The manifest is valid."))
+        verdicts: dict[ConditionType, Verdict] = {
+            "Accepted": accepted
+            if before.get("status") == "True"
+            else Verdict("True", "Accepted", "The manifest is valid."),
+            "ClusterReady": over,
+            "Training": over,
+            "Succeeded": succeeded,
+            "Failed": failed,
+        }
+        return replace(self._said(verdicts, final=True), delete=delete)
+
+    def _said(self, verdicts: Verdicts, *, final: bool = False) -> Plan:
+        made = status(self.view, verdicts, self.own, self.seen.now, final=final)
+        if is_same(self.view, made):
+            return Plan()
+        return Plan(status=made, events=events(self.view, made["conditions"]))
