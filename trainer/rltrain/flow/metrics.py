@@ -1,0 +1,131 @@
+"""Counters, timers and information that the operators of one running flow share."""
+
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from rltrain.flow.actors import Actor
+
+STEPS_SAMPLED: Final = "num_env_steps_sampled"
+STEPS_TRAINED: Final = "num_env_steps_trained"
+STEPS_TRAINED_THIS_ITER: Final = "num_env_steps_trained_this_iter"
+EPISODES: Final = "num_episodes"
+FRAGMENTS_LOST: Final = "num_fragments_lost"
+
+TIMER_WINDOW: Final = 100
+
+
+class Timer:
+    """Mean of the last 100 durations, and the throughput of what they handled."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._seconds: deque[float] = deque(maxlen=TIMER_WINDOW)
+        self._units: deque[int] = deque(maxlen=TIMER_WINDOW)
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        start = self._clock()
+        yield
+        self.push(self._clock() - start)
+
+    def push(self, seconds: float) -> None:
+        """Add one duration."""
+        self._seconds.append(seconds)
+
+    def push_units(self, count: int) -> None:
+        """Add how many units the last duration handled."""
+        self._units.append(count)
+
+    @property
+    def mean_ms(self) -> float:
+        """Mean duration in milliseconds; 0 before the first."""
+        return 1000.0 * sum(self._seconds) / len(self._seconds) if self._seconds else 0.0
+
+    @property
+    def throughput(self) -> float | None:
+        """Units a second; None where nothing was counted or no time passed."""
+        total = sum(self._seconds)
+        return sum(self._units) / total if self._units and total > 0 else None
+
+
+@dataclass
+class MetricsContext:
+    """State that flows along a plan beside its items.
+
+    Attributes:
+        clock: seconds of training over all attempts; in serial mode it counts steps, so that every run is the same.
+        counters: running totals; whatever an operator must remember over a restart lives here.
+        marks: times of the clock to remember, by name.
+        timers: by name, in seconds here and in milliseconds in reports.
+        info: latest information of learners and others, by name.
+        episode_returns, episode_lengths: of the window's finished episodes.
+        current_actor: where the item being handled came from.
+    """
+
+    clock: Callable[[], float] = time.monotonic
+    window: int = 100
+    counters: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
+    marks: dict[str, float] = field(default_factory=dict)
+    info: dict[str, Any] = field(default_factory=dict)
+    current_actor: "Actor | None" = None
+
+    def __post_init__(self) -> None:
+        self.timers: dict[str, Timer] = {}
+        self.episode_returns: deque[float] = deque(maxlen=self.window)
+        self.episode_lengths: deque[int] = deque(maxlen=self.window)
+
+    def timer(self, name: str) -> Timer:
+        """The timer of that name, made on first use."""
+        return self.timers.setdefault(name, Timer(self.clock))
+
+    def add_episode(self, return_: float, length: int) -> None:
+        """Count a finished episode."""
+        self.counters[EPISODES] += 1
+        self.episode_returns.append(return_)
+        self.episode_lengths.append(length)
+
+    @property
+    def episode_return_mean(self) -> float | None:
+        """Mean return of the window; None before any episode has finished."""
+        returns = self.episode_returns
+        return sum(returns) / len(returns) if returns else None
+
+    def get_state(self) -> dict[str, Any]:
+        """What a resumed run needs: counters, marks and the episode window."""
+        return {
+            "counters": dict(self.counters),
+            "marks": dict(self.marks),
+            "episode_returns": list(self.episode_returns),
+            "episode_lengths": list(self.episode_lengths),
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Take up where `get_state` left off."""
+        self.counters.clear()
+        self.counters.update(state["counters"])
+        self.marks = dict(state["marks"])
+        self.episode_returns = deque(state["episode_returns"], maxlen=self.window)
+        self.episode_lengths = deque(state["episode_lengths"], maxlen=self.window)
+
+    @contextmanager
+    def active(self) -> Iterator["MetricsContext"]:
+        """Make this the context that `get_metrics` returns."""
+        token = _ACTIVE.set(self)
+        try:
+            yield self
+        finally:
+            _ACTIVE.reset(token)
+
+
+_ACTIVE: ContextVar[MetricsContext] = ContextVar("rltrain_metrics")
+
+
+def get_metrics() -> MetricsContext:
+    """The context of the flow that is being pulled. Raises LookupError outside of one."""
+    return _ACTIVE.get()

@@ -1,0 +1,169 @@
+"""What DD-PPO's ranks do by themselves, and how the driver keeps step with them."""
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rltrain.api.errors import TrainingFailed
+from rltrain.flow import get_metrics
+from rltrain.flow.metrics import STEPS_SAMPLED, STEPS_TRAINED, STEPS_TRAINED_THIS_ITER
+from rltrain.ops.context import Workers
+from rltrain.ops.rollouts import Fragment, record_sampled
+from rltrain.rollout.collector import EpisodeRecord
+from rltrain.rollout.worker import RolloutWorker, WorkerSpec
+from rltrain.state import State, content_hash
+
+CHECK_SECONDS: Final = 1.0
+"""Between two comparisons of the ranks' tensors."""
+
+
+@dataclass(frozen=True)
+class RankReport:
+    """What a rank tells the driver of an iteration."""
+
+    stats: dict[str, float]
+    count: int
+    episodes: tuple[EpisodeRecord, ...]
+
+
+class Rank(RolloutWorker):
+    """A rollout worker that learns as well, and keeps its last whole state readable while it works.
+
+    Attributes:
+        average: the group's collective operation; set when the group is formed.
+        store: where the group's members met.
+        whole: iteration, and networks and optimizer at its end: the same on every rank.
+        held: the fragment that is being agreed about.
+    """
+
+    def __init__(self, spec: WorkerSpec) -> None:
+        super().__init__(spec)
+        self.average: Callable[[Any], Any] | None = None
+        self.store: Any = None
+        self.whole: tuple[int, State] = (0, self.policy.learned_state())
+        self.held: Fragment | None = None
+
+    def own_state(self) -> State:
+        """What this rank doesn't share with the others: random states, episodes, schedules."""
+        state = self.get_state()
+        shared = self.whole[1].keys()
+        state["policy"] = {name: value for name, value in state["policy"].items() if name not in shared}
+        return state
+
+    def begin(self, whole: tuple[int, State], own: State | None) -> None:
+        """Stand where all ranks stand; `own` is what a checkpoint has of this one."""
+        if own is not None:
+            self.set_state({**own, "policy": {**own["policy"], **whole[1]}})
+        else:
+            self.policy.set_state({**self.policy.get_state(), **whole[1]})
+        self.whole = whole
+        self.held = None
+
+
+@dataclass(frozen=True)
+class Size:
+    """A rank's fragment, as the others must know it."""
+
+    rows: int
+    minibatches: int
+
+
+class SampleSize:
+    """Keep the fragment on its rank and tell only its size."""
+
+    def __call__(self, rank: Rank, fragment: Fragment) -> Size:
+        rank.held = fragment
+        rows = fragment.batch.count
+        return Size(rows, rank.policy.minibatches_of(rows))
+
+
+def agree_on_minibatches(expected: int) -> Callable[[Sequence[Size]], int]:
+    """Minibatches in an epoch, the same for every rank, or the first of them to run out would hang the others.
+
+    Raises (when called):
+        TrainingFailed: a rank brings another number of steps than `expected`.
+    """
+
+    def combine(sizes: Sequence[Size]) -> int:
+        if any(size.rows != expected for size in sizes):
+            raise TrainingFailed(f"each rank must bring {expected} steps, but they bring {[s.rows for s in sizes]}")
+        return max(size.minibatches for size in sizes)
+
+    return combine
+
+
+class TrainRank:
+    """Minibatch SGD on the held fragment; each gradient is averaged over the group. Runs on every rank."""
+
+    def __call__(self, rank: Rank, minibatches: int) -> Generator[Any, Any, RankReport]:
+        fragment, rank.held = rank.held, None
+        assert fragment is not None
+        info = yield from rank.policy.minibatch_sgd(fragment.batch, minibatches=minibatches)
+        rank.whole = (rank.whole[0] + 1, rank.policy.learned_state())
+        return RankReport(info.stats, fragment.batch.count, fragment.episodes)
+
+
+class RecordRankStats:
+    """Count the steps and episodes of all ranks."""
+
+    def __call__(self, reports: list[RankReport]) -> list[RankReport]:
+        metrics = get_metrics()
+        steps = sum(report.count for report in reports)
+        record_sampled(steps, [episode for report in reports for episode in report.episodes])
+        metrics.counters[STEPS_TRAINED_THIS_ITER] = steps
+        metrics.counters[STEPS_TRAINED] += steps
+        names = reports[0].stats
+        metrics.info["learner"] = {name: sum(report.stats[name] for report in reports) / len(reports) for name in names}
+        return reports
+
+
+class DownloadWeights:
+    """Copy rank 0's weights to the driver's policy."""
+
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
+
+    def __call__(self, reports: list[RankReport]) -> list[RankReport]:
+        actors = self._workers.actors()
+        if actors:
+            policy = self._workers.local.policy
+            policy.set_global_step(get_metrics().counters[STEPS_SAMPLED])
+            policy.set_weights(self._workers.backend.result(actors[0].apply(_weights)))
+        return reports
+
+
+class CheckRanksInSync:
+    """Compare a hash over every tensor, the optimizer's too, of every rank.
+
+    Args:
+        every_s: seconds between two comparisons; 0 compares after each iteration.
+
+    Raises (when called):
+        TrainingFailed: ranks differ.
+    """
+
+    def __init__(self, workers: Workers, every_s: float = CHECK_SECONDS) -> None:
+        self._workers = workers
+        self._every_s = every_s
+
+    def __call__(self, reports: list[RankReport]) -> list[RankReport]:
+        metrics = get_metrics()
+        metrics.info.pop("rank_hashes", None)
+        last = metrics.marks.get("last_sync_check")
+        if last is not None and metrics.clock() - last < self._every_s:
+            return reports
+        metrics.marks["last_sync_check"] = metrics.clock()
+        futures = [actor.apply(_hash) for actor in self._workers.actors()]
+        hashes = [self._workers.backend.result(future) for future in futures]
+        if len(set(hashes)) > 1:
+            raise TrainingFailed(f"ranks have drifted apart, their tensors' hashes are {hashes}")
+        metrics.info["rank_hashes"] = hashes
+        return reports
+
+
+def _weights(rank: Rank) -> Any:
+    return rank.get_weights()
+
+
+def _hash(rank: Rank) -> str:
+    return content_hash(rank.policy.learned_state())

@@ -1,0 +1,54 @@
+"""Storing experience and taking it out again."""
+
+from rltrain.flow import NOT_READY, LocalIterator, Signal, get_metrics
+from rltrain.ops.ledger import IntensityLedger
+from rltrain.ops.train import Trained
+from rltrain.replay.buffer import ReplayBuffer
+from rltrain.rollout.batch import Batch
+from rltrain.rollout.columns import BATCH_INDEXES, GENERATIONS
+
+
+class StoreToReplayBuffer:
+    """Add each batch to the buffer; once it is warm, storing earns credit for training."""
+
+    def __init__(self, buffer: ReplayBuffer, ledger: IntensityLedger) -> None:
+        self._buffer = buffer
+        self._ledger = ledger
+
+    def __call__(self, batch: Batch) -> Batch:
+        self._buffer.add(batch)
+        if len(self._buffer) >= self._buffer.learning_starts:
+            self._ledger.earn(batch.count)
+        return batch
+
+
+def Replay(  # noqa: N802 - operators of the plan language are written like nouns
+    buffer: ReplayBuffer, train_batch_size: int, ledger: IntensityLedger
+) -> LocalIterator[Batch]:
+    """Train batches; not ready while the buffer is cold or the ledger's credit doesn't cover one."""
+
+    def pull() -> Batch | Signal:
+        if not ledger.due:
+            return NOT_READY
+        with get_metrics().timer("replay")():
+            batch = buffer.sample(train_batch_size)
+        if batch is None:
+            return NOT_READY
+        ledger.spend(batch.count)
+        return batch
+
+    return LocalIterator(pull)
+
+
+class UpdatePriorities:
+    """Give the trained transitions the priorities of their new TD errors."""
+
+    def __init__(self, buffer: ReplayBuffer) -> None:
+        self._buffer = buffer
+
+    def __call__(self, trained: Trained) -> Trained:
+        if trained.info.td_error is not None:
+            batch = trained.batch
+            dropped = self._buffer.update_priorities(batch[BATCH_INDEXES], batch[GENERATIONS], trained.info.td_error)
+            get_metrics().counters["num_stale_priorities"] += dropped
+        return trained

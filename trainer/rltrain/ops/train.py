@@ -1,0 +1,103 @@
+"""Learning in the driver."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from rltrain.api.errors import InvalidManifest, Problem, TrainingFailed
+from rltrain.flow import get_metrics
+from rltrain.flow.metrics import STEPS_SAMPLED, STEPS_TRAINED, STEPS_TRAINED_THIS_ITER
+from rltrain.ops.context import Workers
+from rltrain.policies.base import LearnInfo
+from rltrain.rollout.batch import Batch
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A batch and what learning from it brought."""
+
+    batch: Batch
+    info: LearnInfo
+
+
+class TrainOneStep:
+    """One update of the driver's policy; its weights are then published to the workers."""
+
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
+
+    def __call__(self, batch: Batch) -> Trained:
+        metrics = get_metrics()
+        policy = self._workers.local.policy
+        policy.set_global_step(metrics.counters[STEPS_SAMPLED])
+        timer = metrics.timer("learn")
+        with timer():
+            info = policy.learn_on_batch(batch)
+        timer.push_units(batch.count)
+        self._workers.publish_weights()
+        metrics.counters[STEPS_TRAINED_THIS_ITER] = batch.count
+        metrics.counters[STEPS_TRAINED] += batch.count
+        metrics.info["learner"] = info.stats
+        return Trained(batch, info)
+
+
+class UpdateTargetNetwork:
+    """Copy the network to the target once so many steps have passed.
+
+    Args:
+        frequency: steps between two copies.
+        by_steps_trained: count trained steps rather than sampled ones.
+    """
+
+    def __init__(self, workers: Workers, frequency: int, *, by_steps_trained: bool = False) -> None:
+        self._workers = workers
+        self._frequency = frequency
+        self._counter = STEPS_TRAINED if by_steps_trained else STEPS_SAMPLED
+
+    def __call__(self, trained: Trained) -> Trained:
+        counters = get_metrics().counters
+        if counters[self._counter] - counters["last_target_update_step"] >= self._frequency:
+            self._workers.local.policy.update_target()
+            counters["num_target_updates"] += 1
+            counters["last_target_update_step"] = counters[self._counter]
+        return trained
+
+
+class BeforeLearnOnBatch:
+    """The user's own function over each train batch.
+
+    Args:
+        reference: "package.module:function", or None for no change.
+
+    Raises:
+        InvalidManifest: there is no such function.
+    """
+
+    def __init__(self, reference: str | None) -> None:
+        self._function = None if reference is None else _load(reference)
+
+    def __call__(self, batch: Batch) -> Batch:
+        if self._function is None:
+            return batch
+        changed = self._function(batch)
+        if not isinstance(changed, Batch):
+            raise TrainingFailed(f"before_learn_on_batch must return a Batch, not {type(changed).__name__}")
+        return changed
+
+
+def _load(reference: str) -> Callable[[Batch], Any]:
+    module, _, name = reference.partition(":")
+    try:
+        function = getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        problem = Problem(
+            "spec.config.before_learn_on_batch",
+            f"{reference!r} can't be loaded: {error}",
+            'use "package.module:function"',
+        )
+        raise InvalidManifest([problem]) from error
+    if not callable(function):
+        raise InvalidManifest([Problem("spec.config.before_learn_on_batch", f"{reference!r} is not a function")])
+    loaded: Callable[[Batch], Any] = function
+    return loaded

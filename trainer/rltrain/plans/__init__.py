@@ -1,0 +1,1 @@
+"""Execution plans: each file reads like the diagram of its dataflow."""

@@ -1,0 +1,294 @@
+"""Checkpoint store: whole states in folders that appear at once or not at all.
+
+A crash at any moment leaves the last whole one; a writer that a newer attempt has replaced stops.
+"""
+
+import errno
+import hashlib
+import json
+import logging
+import re
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Final
+
+from rltrain.api.errors import CheckpointMismatch, CheckpointUnusable, StorageFull
+from rltrain.runtime.state_files import flush, flush_folder, read_state, write_state
+from rltrain.state import State
+
+log = logging.getLogger(__name__)
+
+FORMAT: Final = 1
+MARKER: Final = "checkpoint.json"
+_NAME: Final = re.compile(r"^(\d{12})-(\d{4,})$")
+_TEMPORARY: Final = ".saving-"
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What a checkpoint must have in common with the run that opens it."""
+
+    plan: str
+    env: str
+    observation_space: str
+    action_space: str
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What stands in checkpoint.json for people and tests.
+
+    Attributes:
+        hashes: of replay contents and priorities; the optimizer's step and epsilon themselves.
+        job: the resolved manifest, so that a checkpoint can be evaluated alone.
+    """
+
+    env_steps: int
+    trained_steps: int
+    episodes: int
+    episode_return_mean: float | None
+    time_s: float
+    attempt: int
+    hashes: Mapping[str, Any]
+    job: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A whole checkpoint on disk."""
+
+    path: Path
+    identity: Identity
+    summary: Summary
+    parts: tuple[str, ...]
+
+    def read(self, part: str) -> State | None:
+        """One part's state, or None where it wasn't saved. Raises CheckpointUnusable."""
+        if part not in self.parts:
+            return None
+        try:
+            return read_state(self.path, part)
+        except (OSError, ValueError) as error:
+            raise CheckpointUnusable(f"{self.path}: {error}") from error
+
+
+class Broken(Exception):
+    """Why a folder isn't a whole checkpoint."""
+
+
+class CheckpointStore:
+    """Checkpoints below a folder, named by env steps and attempt.
+
+    Args:
+        folder: made when the first checkpoint is saved.
+        keep: newest ones that stay.
+    """
+
+    def __init__(self, folder: Path, keep: int = 3) -> None:
+        self._folder = folder
+        self._keep = keep
+
+    def save(self, identity: Identity, summary: Summary, parts: Mapping[str, State]) -> Checkpoint:
+        """Write a checkpoint and prune old ones.
+
+        Raises:
+            StorageFull: nothing was changed.
+        """
+        name = f"{summary.env_steps:012d}-{summary.attempt:04d}"
+        final = self._folder / name
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._remove_leftovers()
+            if final.exists():
+                try:
+                    return open_checkpoint(final)
+                except Broken:
+                    shutil.rmtree(final)
+            temporary = self._folder / f"{_TEMPORARY}{name}"
+            temporary.mkdir()
+            checkpoint = _write(temporary, final, identity, summary, parts)
+            flush_folder(temporary)
+            temporary.rename(final)
+            flush_folder(self._folder)
+        except OSError as error:
+            self._remove_leftovers()
+            if error.errno in _FULL:
+                raise StorageFull(
+                    f"no room for a checkpoint in {self._folder}: free some space, use a larger volume or lower "
+                    "checkpoint.keep; training goes on and the save is tried again"
+                ) from error
+            raise
+        self._prune(final)
+        return checkpoint
+
+    def newest(self) -> Checkpoint | None:
+        """The newest whole checkpoint; broken ones are skipped and logged. None where there are no folders at all.
+
+        Raises:
+            CheckpointUnusable: there are checkpoints, but none is whole.
+        """
+        skipped: list[str] = []
+        for folder in self._folders():
+            try:
+                checkpoint = open_checkpoint(folder)
+            except Broken as reason:
+                skipped.append(f"{folder.name} is broken ({reason})")
+                continue
+            if skipped:
+                log.warning("%s: using the older checkpoint %s instead", "; ".join(skipped), folder.name)
+            return checkpoint
+        if skipped:
+            raise CheckpointUnusable(
+                f"no whole checkpoint in {self._folder}: {'; '.join(skipped)}. Restore one from a copy, or start again "
+                "in an empty run directory"
+            )
+        return None
+
+    def _folders(self) -> list[Path]:
+        if not self._folder.is_dir():
+            return []
+        named = [(match, path) for path in self._folder.iterdir() if (match := _NAME.match(path.name))]
+        named.sort(key=lambda item: (int(item[0][1]), int(item[0][2])), reverse=True)
+        return [path for _, path in named]
+
+    def _prune(self, newest: Path) -> None:
+        for folder in self._folders()[self._keep :]:
+            if folder != newest:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _remove_leftovers(self) -> None:
+        for leftover in self._folder.glob(f"{_TEMPORARY}*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+
+
+def open_checkpoint(folder: Path) -> Checkpoint:
+    """Open a checkpoint and compare every part with its recorded size and hash. Raises Broken."""
+    try:
+        marker = json.loads((folder / MARKER).read_bytes())
+        if marker["format"] != FORMAT:
+            raise Broken(f"format {marker['format']}, this version reads {FORMAT}")
+        files: dict[str, Any] = marker["files"]
+        for name, recorded in files.items():
+            path = folder / name
+            if path.parent != folder or path.stat().st_size != recorded["size"]:
+                raise Broken(f"{name} has another size than recorded")
+            if _sha256(path) != recorded["sha256"]:
+                raise Broken(f"the hash of {name} differs from the recorded one")
+        parts = tuple(name.removesuffix(".json") for name in files if name.endswith(".json"))
+        summary = Summary(**{field.name: marker[field.name] for field in fields(Summary)})
+        return Checkpoint(folder, Identity(**marker["identity"]), summary, parts)
+    except FileNotFoundError as error:
+        raise Broken(f"{Path(str(error.filename)).name} is missing") from error
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Broken(f"{MARKER} can't be read: {error}") from error
+
+
+def find_checkpoint(path: Path) -> Checkpoint:
+    """The checkpoint at `path`, or the newest whole one of the run directory at `path`. Raises CheckpointUnusable."""
+    if (path / "checkpoints").is_dir():
+        newest = CheckpointStore(path / "checkpoints").newest()
+        if newest is not None:
+            return newest
+    elif path.is_dir():
+        try:
+            return open_checkpoint(path)
+        except Broken as reason:
+            raise CheckpointUnusable(
+                f"{path} is not a whole checkpoint ({reason}): give a run directory, or another of its checkpoints"
+            ) from reason
+    raise CheckpointUnusable(f"no checkpoint at {path}: give a run directory or one of the folders in its checkpoints/")
+
+
+def require_same(checkpoint: Checkpoint, identity: Identity) -> None:
+    """Refuse a checkpoint of something else. Raises CheckpointMismatch naming what differs."""
+    saved, wanted = asdict(checkpoint.identity), asdict(identity)
+    differing = [
+        f"{field.replace('_', ' ')} {saved[field]} (this run has {wanted[field]})"
+        for field in saved
+        if saved[field] != wanted[field]
+    ]
+    if differing:
+        raise CheckpointMismatch(
+            f"{checkpoint.path} is a checkpoint of another training: it has {', '.join(differing)}. "
+            "Use its own manifest, or start in another run directory"
+        )
+
+
+def _write(
+    temporary: Path, final: Path, identity: Identity, summary: Summary, parts: Mapping[str, State]
+) -> Checkpoint:
+    files = {
+        path.name: {"size": path.stat().st_size, "sha256": _sha256(path)}
+        for part, state in parts.items()
+        for path in write_state(temporary, part, state)
+    }
+    marker = {
+        "format": FORMAT,
+        "saved_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "identity": asdict(identity),
+        **asdict(summary),
+        "files": files,
+    }
+    # Last, so that a folder without it is known not to be whole.
+    with (temporary / MARKER).open("wb") as file:
+        file.write(json.dumps(marker, indent=1).encode())
+        flush(file)
+    return Checkpoint(final, identity, summary, tuple(parts))
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _attempt_numbers(folder: Path) -> Iterator[int]:
+    for path in folder.glob("[0-9]*.json"):
+        if path.stem.isdigit():
+            yield int(path.stem)
+
+
+class Attempts:
+    """Numbered records of driver starts: the newest one owns the run directory.
+
+    Args:
+        folder: of the records.
+        owner: who starts, e.g. a pod's UID.
+    """
+
+    def __init__(self, folder: Path, owner: str) -> None:
+        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        record = json.dumps({"owner": owner, "started_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())})
+        self.number = max(_attempt_numbers(folder), default=0)
+        while True:
+            self.number += 1
+            try:
+                with (folder / f"{self.number:04d}.json").open("x") as file:
+                    file.write(record)
+                    flush(file)
+                break
+            except FileExistsError:
+                continue
+        flush_folder(folder)
+
+    @property
+    def superseded(self) -> bool:
+        """Whether a newer attempt has begun."""
+        return max(_attempt_numbers(self._folder), default=0) > self.number
+
+
+__all__ = [
+    "Attempts",
+    "Broken",
+    "Checkpoint",
+    "CheckpointStore",
+    "Identity",
+    "Summary",
+    "find_checkpoint",
+    "open_checkpoint",
+    "require_same",
+]

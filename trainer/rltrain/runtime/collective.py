@@ -1,0 +1,70 @@
+"""The process group of DD-PPO's ranks (torch.distributed): an averaging all-reduce over gloo or NCCL."""
+
+from datetime import timedelta
+from typing import Any, Literal, cast
+
+import ray.util
+import torch
+import torch.distributed as dist
+
+from rltrain.api.errors import TrainingFailed
+from rltrain.ops.ranks import Rank
+
+_TCPStore: Any = cast(Any, dist).TCPStore  # not in torch's annotations
+
+
+class CollectiveFailed(TrainingFailed):
+    """A collective operation broke off, as a rule because another rank is gone."""
+
+
+class ProcessGroup:
+    """This process's membership.
+
+    Args:
+        store: where the ranks meet; rank 0 holds it.
+        backend: "gloo" or "nccl".
+        timeout_s: longest that one operation may take.
+    """
+
+    def __init__(self, store: Any, rank: int, size: int, backend: Literal["gloo", "nccl"], timeout_s: float) -> None:
+        self._size = size
+        dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=timedelta(seconds=timeout_s))
+
+    def average(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Mean over the ranks, in place. Raises CollectiveFailed."""
+        try:
+            dist.all_reduce(tensor)
+        except RuntimeError as error:
+            raise CollectiveFailed(f"all-reduce broke off: {error}") from None
+        return tensor.div_(self._size)
+
+
+def open_store(rank: Rank, timeout_s: float) -> tuple[str, int]:
+    """Open the group's store on a port that the system picks (looking for a free one first would be a race).
+
+    Returns:
+        Address and port for the other ranks.
+    """
+    leave(rank)
+    address = cast(Any, ray.util.get_node_ip_address)()
+    rank.store = _TCPStore(address, 0, is_master=True, wait_for_workers=False, timeout=timedelta(seconds=timeout_s))
+    return address, rank.store.port
+
+
+def join(
+    rank: Rank, place: tuple[str, int], position: int, size: int, backend: Literal["gloo", "nccl"], timeout_s: float
+) -> None:
+    """Become rank `position` of `size`, meeting the others at `place`."""
+    if position == 0:
+        store = rank.store
+    else:
+        leave(rank)
+        store = _TCPStore(*place, is_master=False, timeout=timedelta(seconds=timeout_s))
+    rank.average = ProcessGroup(store, position, size, backend, timeout_s).average
+
+
+def leave(rank: Rank) -> None:
+    """Give up the group that this rank is in, if any; at an iteration's boundary only."""
+    rank.average = rank.store = None
+    if dist.is_initialized():
+        dist.destroy_process_group()

@@ -1,0 +1,119 @@
+"""Actors that are made, watched and made again: what rollout workers and ranks have in common."""
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final
+
+from rltrain.api.errors import InvalidInput, RltrainError, TrainingFailed
+from rltrain.flow import Actor, ActorLost, Backend, Future, ShardFailure, get_metrics
+from rltrain.flow.metrics import FRAGMENTS_LOST
+
+log = logging.getLogger(__name__)
+
+MAX_FAILURES: Final = 3
+"""Failures of one worker's own code in a row after which the cause must lie in what it runs."""
+MAX_LOSSES: Final = 10
+"""Deaths of one worker's process in a row, without a fragment in between, after which it is hopeless."""
+
+
+class Crew:
+    """Actors of one role by index, from 1; a lost one is made again under its index.
+
+    Args:
+        backend: where they live.
+        role: whose slots they take.
+        wanted: how many.
+        factory: makes what actor `index` holds, its `incarnation`-th; picklable.
+    """
+
+    def __init__(self, backend: Backend, role: str, wanted: int, factory: Callable[[int, int], Any]) -> None:
+        self.backend = backend
+        self.role = role
+        self.wanted = wanted
+        self._factory = factory
+        self._made: defaultdict[int, int] = defaultdict(int)
+        self._starting: dict[int, tuple[Actor, Future]] = {}
+        self._failures: defaultdict[int, int] = defaultdict(int)
+        self._losses: defaultdict[int, int] = defaultdict(int)
+        for index in range(1, wanted + 1):
+            self.start(index)
+
+    def start(self, index: int) -> None:
+        """Begin to make actor `index`."""
+        make = partial(self._factory, index, self._made[index])
+        self._made[index] += 1
+        actor = self.backend.create(make, role=self.role, index=index)
+        self._starting[index] = (actor, actor.apply(_ready))
+
+    def arrived(self) -> list[Actor]:
+        """Actors that have become ready since the last call, by index."""
+        if not self._starting:
+            return []
+        done = set(map(id, self.backend.wait([future for _, future in self._starting.values()], 0.0)))
+        ready: list[Actor] = []
+        for index, (actor, future) in sorted(self._starting.items()):
+            if id(future) not in done:
+                continue
+            del self._starting[index]
+            try:
+                self.backend.result(future)
+                ready.append(actor)
+            except ShardFailure as failure:
+                self.replace([failure])
+        return ready
+
+    def pending(self) -> Sequence[Future]:
+        """One for each actor that is being made."""
+        return [future for _, future in self._starting.values()]
+
+    def succeeded(self, actor: Actor) -> None:
+        """Its call brought a result: it starts with a clean slate."""
+        self._failures.pop(actor.index, None)
+        self._losses.pop(actor.index, None)
+
+    def replace(self, failures: Sequence[ShardFailure]) -> None:
+        """Make these actors again.
+
+        Raises:
+            RltrainError: the user's input is at fault, or one has failed too often in a row.
+        """
+        for failure in failures:
+            self.judge(failure)
+            get_metrics().counters[FRAGMENTS_LOST] += 1
+            self.backend.kill(failure.actor)
+            self.start(failure.actor.index)
+
+    def judge(self, failure: ShardFailure) -> None:
+        """Count a failure. Raises RltrainError when trying again is hopeless."""
+        index, cause = failure.actor.index, failure.__cause__
+        if isinstance(failure, ActorLost):
+            self._losses[index] += 1
+            get_metrics().counters["num_workers_lost"] += 1
+            log.warning("%s %d is lost and made again: %s", self.role, index, failure)
+            if self._losses[index] >= MAX_LOSSES:
+                raise TrainingFailed(
+                    f"{self.role} {index} died {MAX_LOSSES} times in a row: its process is killed (too little memory?) "
+                    f"or crashes in native code. Last: {failure}"
+                ) from cause
+            return
+        self._failures[index] += 1
+        get_metrics().counters["num_worker_failures"] += 1
+        if isinstance(cause, InvalidInput):
+            raise cause
+        log.warning("%s %d failed and is made again: %s", self.role, index, cause)
+        if self._failures[index] >= MAX_FAILURES:
+            if isinstance(cause, RltrainError):
+                raise cause
+            raise TrainingFailed(f"{self.role} {index} failed {MAX_FAILURES} times in a row: {cause}") from cause
+
+    def dismiss(self, actors: Sequence[Actor]) -> None:
+        """End these and whatever is being made."""
+        for actor in [*actors, *(actor for actor, _ in self._starting.values())]:
+            self.backend.kill(actor)
+        self._starting.clear()
+
+
+def _ready(target: Any) -> None:
+    """Answered once the object has been made."""

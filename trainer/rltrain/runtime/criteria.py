@@ -1,0 +1,48 @@
+"""When a run is over, and how long until then. Pure."""
+
+from dataclasses import dataclass
+
+from rltrain.api.job import RunPolicy, Stop
+from rltrain.runtime.result import StopReason
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far a run is, over all attempts.
+
+    Attributes:
+        time_s: seconds of training.
+        steps_per_second: at present.
+    """
+
+    env_steps: int
+    time_s: float
+    episode_return_mean: float | None
+    steps_per_second: float | None = None
+
+
+def reached(stop: Stop, policy: RunPolicy, now: Standing) -> StopReason | None:
+    """The first criterion that holds; the return before the budgets, a used-up budget before the deadline."""
+    if (
+        stop.episode_return_mean is not None
+        and now.episode_return_mean is not None
+        and now.episode_return_mean >= stop.episode_return_mean
+    ):
+        return "episode_return_mean"
+    if stop.env_steps is not None and now.env_steps >= stop.env_steps:
+        return "env_steps"
+    if stop.time_seconds is not None and now.time_s >= stop.time_seconds:
+        return "time_s"
+    if policy.active_deadline_seconds is not None and now.time_s >= policy.active_deadline_seconds:
+        return "deadline"
+    return None
+
+
+def eta_seconds(stop: Stop, now: Standing) -> float | None:
+    """Seconds to the nearer of the step and time criteria; None where neither can be told."""
+    left: list[float] = []
+    if stop.env_steps is not None and now.steps_per_second:
+        left.append((stop.env_steps - now.env_steps) / now.steps_per_second)
+    if stop.time_seconds is not None:
+        left.append(stop.time_seconds - now.time_s)
+    return max(0.0, min(left)) if left else None

@@ -1,0 +1,283 @@
+"""The driver: pulls a plan's dataflow until a stop criterion is reached, and saves and reports on the way."""
+
+import logging
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from rltrain.api import names
+from rltrain.api.errors import CheckpointMismatch, RltrainError, StorageFull, Superseded
+from rltrain.api.job import RLTrainingJob
+from rltrain.api.status import CheckpointStatus, Progress
+from rltrain.flow import Backend, MetricsContext, Signal
+from rltrain.flow.metrics import EPISODES, STEPS_SAMPLED, STEPS_TRAINED
+from rltrain.flow.serial import SerialBackend
+from rltrain.ops.report import Result, summarise
+from rltrain.runtime.build import Training
+from rltrain.runtime.checkpoint import Attempts, Checkpoint, find_checkpoint, require_same
+from rltrain.runtime.clocks import StepClock, WallClock
+from rltrain.runtime.criteria import Standing, eta_seconds, reached
+from rltrain.runtime.interrupts import Interrupts
+from rltrain.runtime.observers import Observers
+from rltrain.runtime.result import RunResult, StopReason
+from rltrain.runtime.rundir import RunDirectory
+
+log = logging.getLogger(__name__)
+
+TICK_SECONDS: Final = 1.0
+"""Longest that the driver waits for its actors before it looks at clocks and signals."""
+PROGRESS_SECONDS: Final = 1.0
+GATHER_SECONDS: Final = 60.0
+"""How long training waits for the last workers once enough of them are there."""
+
+
+class Driver:
+    """One start of a run.
+
+    Args:
+        job: the resolved manifest.
+        directory: opened run directory.
+        backend: where actors live.
+        observers: told of everything.
+        interrupts: active signal handlers.
+        attempt: this start's record.
+        checkpoint: what to go on from.
+    """
+
+    def __init__(
+        self,
+        job: RLTrainingJob,
+        directory: RunDirectory,
+        backend: Backend,
+        observers: Observers,
+        interrupts: Interrupts,
+        attempt: Attempts,
+        checkpoint: Checkpoint | None,
+    ) -> None:
+        self._job = job
+        self._directory = directory
+        self._observers = observers
+        self._interrupts = interrupts
+        self._attempt = attempt
+        self._resumed = checkpoint
+        self._saved: Checkpoint | None = checkpoint
+        self._metrics = MetricsContext(window=job.spec.config.metrics_num_episodes_for_smoothing)
+        clock = StepClock(self._metrics) if isinstance(backend, SerialBackend) else WallClock()
+        self._clock = self._metrics.clock = clock
+        self._backend = backend
+        self._speed: float | None = None
+        self._told = (float("-inf"), 0)
+
+    def run(self) -> RunResult:
+        """Train until something ends it.
+
+        Raises:
+            RltrainError: training can't go on; nothing more is saved then.
+        """
+        with self._metrics.active():
+            training = Training(self._job, self._backend, self._metrics)
+            try:
+                self._restore(training)
+                if not self._gather(training):
+                    return self._interrupted(training)
+                self._clock.begin(self._resumed.summary.time_s if self._resumed else 0.0)
+                first = self._first_report(training)
+                return self._loop(training, first)
+            finally:
+                training.workers.stop()
+
+    def _restore(self, training: Training) -> None:
+        checkpoint = self._resumed
+        if checkpoint is None:
+            return
+        require_same(checkpoint, training.identity)
+        missing = training.missing_from(checkpoint)
+        if missing:
+            log.warning("%s has no %s in it: starting with an empty one", checkpoint.path, ", ".join(missing))
+        try:
+            training.set_state(checkpoint)
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise CheckpointMismatch(
+                f"{checkpoint.path} doesn't fit this manifest ({type(error).__name__}: {error}): use the manifest that "
+                "it was made with, or start in another run directory"
+            ) from error
+
+    def _gather(self, training: Training) -> bool:
+        """Wait until the workers are there; False when interrupted meanwhile."""
+        workers = training.workers
+        enough_at: float | None = None
+        while not self._interrupts.asked:
+            workers.refresh()
+            healthy = len(workers.actors())
+            self._tell(training, "Starting", urgent=healthy != self._told[1])
+            if healthy >= workers.wanted:
+                return True
+            if healthy >= workers.minimum:
+                enough_at = time.monotonic() if enough_at is None else enough_at
+                if time.monotonic() - enough_at >= GATHER_SECONDS:
+                    log.warning("training begins with %d of %d workers", healthy, workers.wanted)
+                    return True
+            self._backend.wait(workers.pending(), TICK_SECONDS) if workers.pending() else time.sleep(0.1)
+        return False
+
+    def _first_report(self, training: Training) -> dict[str, object] | None:
+        """For the first result: what was restored, with hashes computed from the objects that now are there."""
+        checkpoint = self._resumed
+        self._tell(training, "Training", urgent=True)
+        if checkpoint is None:
+            return None
+        hashes = training.hashes()
+        log.info("resumed from %s at %d steps; restored: %s", checkpoint.path, checkpoint.summary.env_steps, hashes)
+        return {
+            "checkpoint": checkpoint.path.name,
+            "env_steps": checkpoint.summary.env_steps,
+            "attempt": self._attempt.number,
+            "hashes": hashes,
+        }
+
+    def _loop(self, training: Training, resumed: dict[str, object] | None) -> RunResult:
+        every = self._job.spec.checkpoint.every_seconds
+        self._metrics.marks.setdefault("last_checkpoint", 0.0)
+        while True:
+            reason = reached(self._job.spec.stop, self._job.spec.run_policy, self._standing())
+            if reason is not None:
+                return self._finish(training, reason, resumed)
+            if self._interrupts.asked:
+                return self._interrupted(training)
+            if self._clock() - self._metrics.marks["last_checkpoint"] >= every:
+                self._metrics.marks["last_checkpoint"] = self._clock()
+                self._save_or_complain(training)
+            item = training.flow.tick(TICK_SECONDS)
+            if not isinstance(item, Signal):
+                self._report(replace(item, resumed=resumed))
+                resumed = None
+            self._tell(training, "Training")
+
+    def _report(self, result: Result) -> None:
+        self._speed = result.steps_per_second
+        self._observers.result(result)
+
+    def _finish(self, training: Training, reason: StopReason, resumed: dict[str, object] | None) -> RunResult:
+        checkpoint = self._save(training)
+        self._report(replace(summarise(training.workers, self._speed), resumed=resumed))
+        outcome = self._outcome(reason, checkpoint)
+        if reason == "deadline":
+            outcome = replace(
+                outcome,
+                state="Failed",
+                reason="DeadlineExceeded",
+                exit_code=names.EXIT_DEADLINE,
+                message=f"training took longer than runPolicy.activeDeadlineSeconds "
+                f"({self._job.spec.run_policy.active_deadline_seconds} s): raise it, or lower the stop criterion",
+            )
+        return outcome
+
+    def _interrupted(self, training: Training) -> RunResult:
+        by_user = self._interrupts.asked == "interrupted"
+        self._save_or_complain(training)
+        checkpoint = self._saved
+        return replace(
+            self._outcome("interrupted" if by_user else "terminated", checkpoint),
+            state="Interrupted",
+            reason="Interrupted" if by_user else "Terminated",
+            exit_code=names.EXIT_INTERRUPTED if by_user else names.EXIT_TERMINATED,
+            message=f"stopped at {self._metrics.counters[STEPS_SAMPLED]:,} steps; "
+            f"{f'saved in {checkpoint.path}' if checkpoint else 'nothing was saved'}: go on with --resume",
+        )
+
+    def _save_or_complain(self, training: Training) -> None:
+        try:
+            self._save(training)
+        except StorageFull as error:
+            log.warning("%s", error)
+
+    def _save(self, training: Training) -> Checkpoint:
+        """Raises StorageFull, Superseded."""
+        if self._attempt.superseded:
+            raise Superseded(f"a newer attempt of this run writes to {self._directory.path}; this one stops")
+        with self._metrics.timer("checkpoint")():
+            checkpoint = self._directory.checkpoints.save(
+                training.identity, training.summary(self._attempt.number), training.get_state()
+            )
+        self._saved = checkpoint
+        self._observers.saved(
+            CheckpointStatus(path=str(checkpoint.path), env_steps=checkpoint.summary.env_steps, saved_at=now())
+        )
+        return checkpoint
+
+    def _standing(self) -> Standing:
+        metrics = self._metrics
+        return Standing(metrics.counters[STEPS_SAMPLED], metrics.clock(), metrics.episode_return_mean, self._speed)
+
+    def _outcome(self, reason: StopReason, checkpoint: Checkpoint | None) -> RunResult:
+        standing = self._standing()
+        return RunResult(
+            state="Succeeded",
+            stop_reason=reason,
+            env_steps=standing.env_steps,
+            trained_steps=self._metrics.counters[STEPS_TRAINED],
+            episode_return_mean=standing.episode_return_mean,
+            time_s=standing.time_s,
+            checkpoint=None if checkpoint is None else str(checkpoint.path),
+        )
+
+    def _tell(self, training: Training, phase: str, urgent: bool = False) -> None:
+        healthy = len(training.workers.actors())
+        if not urgent and healthy == self._told[1] and time.monotonic() - self._told[0] < PROGRESS_SECONDS:
+            return
+        self._told = (time.monotonic(), healthy)
+        standing = self._standing()
+        self._observers.progress(
+            Progress.model_validate(
+                {
+                    "phase": phase,
+                    "attempt": self._attempt.number,
+                    "resumed_from_steps": self._resumed.summary.env_steps if self._resumed else None,
+                    "env_steps": standing.env_steps,
+                    "trained_steps": self._metrics.counters[STEPS_TRAINED],
+                    "episodes": self._metrics.counters[EPISODES],
+                    "episode_return_mean": standing.episode_return_mean,
+                    "steps_per_second": standing.steps_per_second,
+                    "workers_healthy": healthy,
+                    "workers_wanted": training.workers.wanted,
+                    "eta_seconds": eta_seconds(self._job.spec.stop, standing),
+                    "updated_at": now(),
+                }
+            )
+        )
+
+
+def latest_checkpoint(directory: RunDirectory, resume_from: Path | None) -> Checkpoint | None:
+    """Where a run goes on from: its own newest whole checkpoint, else what `checkpoint.resumeFrom` names, else nothing.
+
+    Raises:
+        CheckpointUnusable: there are checkpoints, but none is whole.
+    """
+    own = directory.checkpoints.newest()
+    if own is not None or resume_from is None:
+        return own
+    return find_checkpoint(resume_from)
+
+
+def now() -> str:
+    """RFC 3339, in UTC."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def failure(error: RltrainError, checkpoint: Checkpoint | None) -> RunResult:
+    """The outcome of a run that an error has ended; counts are those of the newest checkpoint."""
+    summary = checkpoint.summary if checkpoint else None
+    return RunResult(
+        state="Failed",
+        stop_reason="error",
+        env_steps=summary.env_steps if summary else 0,
+        trained_steps=summary.trained_steps if summary else 0,
+        episode_return_mean=summary.episode_return_mean if summary else None,
+        time_s=summary.time_s if summary else 0.0,
+        checkpoint=str(checkpoint.path) if checkpoint else None,
+        message=str(error),
+        reason=error.reason,
+        exit_code=error.exit_code,
+    )

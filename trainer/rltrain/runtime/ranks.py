@@ -1,0 +1,188 @@
+"""DD-PPO's ranks as one group: formed of those that are there, torn down as a whole when one is lost."""
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+from rltrain.api.errors import TrainingFailed
+from rltrain.flow import Actor, Backend, Future, ShardFailure, get_metrics
+from rltrain.flow.metrics import FRAGMENTS_LOST, STEPS_SAMPLED
+from rltrain.flow.parallel import Call
+from rltrain.ops.ranks import Rank
+from rltrain.ops.rollouts import sample_fragment
+from rltrain.rollout.worker import RolloutWorker
+from rltrain.runtime.crew import Crew
+from rltrain.state import State
+
+log = logging.getLogger(__name__)
+
+GATHER_SECONDS: Final = 10.0
+"""How long a group that could begin waits for ranks whose machines seem to be there."""
+COPY_SECONDS: Final = 10.0
+"""Between two copies of the ranks' common state into the driver."""
+SURVIVOR_SECONDS: Final = 5.0
+"""How long the survivors of a lost group have to hand over their last whole state."""
+
+
+class Connect(Protocol):
+    """Makes a process group of actors, in the given order."""
+
+    def __call__(self, actors: Sequence[Actor]) -> None: ...
+
+
+class RankGroup:
+    """Ranks 0..n-1 over the actors that are there, at least `minimum`.
+
+    Args:
+        local: the driver's worker, whose policy follows the ranks.
+        crew: the actors.
+        minimum: ranks below which training waits.
+        connect: joins actors into a process group; raises ShardFailure.
+    """
+
+    def __init__(
+        self,
+        local: RolloutWorker,
+        crew: Crew,
+        minimum: int,
+        connect: Connect,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.local = local
+        self.minimum = minimum
+        self._crew = crew
+        self._connect = connect
+        self._monotonic = monotonic
+        self._live: list[Actor] = []
+        self._waiting: list[Actor] = []
+        self._waiting_since = 0.0
+        self._copied_at = -COPY_SECONDS
+        self._whole: tuple[int, State] | None = None
+        self._states: dict[int, State] = {}
+
+    @property
+    def backend(self) -> Backend:
+        return self._crew.backend
+
+    @property
+    def wanted(self) -> int:
+        return self._crew.wanted
+
+    def actors(self) -> Sequence[Actor]:
+        return self._live
+
+    def pending(self) -> Sequence[Future]:
+        return self._crew.pending()
+
+    def refresh(self) -> None:
+        """At an iteration's boundary: take in ranks that have come back, and copy the common state now and then."""
+        arrived = self._crew.arrived()
+        if arrived and not self._waiting:
+            self._waiting_since = self._monotonic()
+        self._waiting = sorted([*self._waiting, *arrived], key=lambda actor: actor.index)
+        try:
+            if self._waiting and self._complete():
+                self._form()
+            elif self._live and self._monotonic() - self._copied_at >= COPY_SECONDS:
+                self._copy()
+        except ShardFailure as failure:
+            self.failed([failure])
+
+    def succeeded(self, actor: Actor) -> None:
+        self._crew.succeeded(actor)
+
+    def failed(self, failures: Sequence[ShardFailure]) -> None:
+        """Tear the whole group down and begin to make it again. Raises RltrainError when that is hopeless."""
+        self._rescue([failure.actor for failure in failures])
+        group = [*self._live, *self._waiting]
+        self._live, self._waiting = [], []
+        log.warning("rank lost (%s): the group of %d is made again", failures[0], len(group))
+        for actor in group:
+            self.backend.kill(actor)
+        get_metrics().counters[FRAGMENTS_LOST] += len(group)
+        for failure in self._causes(failures):
+            self._crew.judge(failure)
+        for actor in group:
+            self._crew.start(actor.index)
+
+    def publish_weights(self) -> None:
+        raise TrainingFailed("ranks learn by themselves; the driver has no weights to give them")
+
+    def sampling(self, actor: Actor) -> Call:
+        return Call(sample_fragment, (get_metrics().counters[STEPS_SAMPLED], None))
+
+    def get_state(self) -> State:
+        """The ranks' common state, and what each has of its own."""
+        if self._live:
+            self._copy()
+        futures = [actor.apply(Rank.own_state) for actor in self._live]
+        ranks = {str(future.actor.index): self.backend.result(future) for future in futures}
+        iteration, learned = self._whole or (0, self.local.policy.learned_state())
+        return {"iteration": iteration, "learned": learned, "ranks": ranks, "local": self.local.get_state()}
+
+    def learned_state(self) -> State:
+        """Networks and optimizer that all ranks have in common."""
+        if self._live:
+            self._copy()
+        return self._whole[1] if self._whole else self.local.policy.learned_state()
+
+    def set_state(self, state: State) -> None:
+        """Restore the driver's worker now and the ranks when the group is formed."""
+        self.local.set_state(state["local"])
+        self._whole = (int(state["iteration"]), state["learned"])
+        self._states = {int(index): saved for index, saved in state["ranks"].items()}
+
+    def stop(self) -> None:
+        """End all ranks."""
+        self._crew.dismiss([*self._live, *self._waiting])
+        self._live, self._waiting = [], []
+
+    def _complete(self) -> bool:
+        """Whether to form a group now rather than to wait for more ranks."""
+        if self._live:
+            return True
+        there = len(self._waiting)
+        if there >= min(self.wanted, max(self.minimum, self.backend.slots(self._crew.role))):
+            return True
+        return there >= self.minimum and self._monotonic() - self._waiting_since >= GATHER_SECONDS
+
+    def _form(self) -> None:
+        members = sorted([*self._live, *self._waiting], key=lambda actor: actor.index)
+        if self._live:
+            self._copy()
+        self._live, self._waiting = members, []
+        self._connect(members)
+        if self._whole is None:
+            self._whole = self.backend.result(members[0].control(_whole))
+        shared = self.backend.share(self._whole)
+        futures = [actor.apply(Rank.begin, shared, self._states.pop(actor.index, None)) for actor in members]
+        for future in futures:
+            self.backend.result(future)
+        log.info("%d of %d ranks form a group", len(members), self.wanted)
+
+    def _copy(self) -> None:
+        self._whole = self.backend.result(self._live[0].control(_whole))
+        self._copied_at = self._monotonic()
+
+    def _rescue(self, lost: Sequence[Actor]) -> None:
+        """Take the newest whole state of the survivors, who may hang in a collective operation."""
+        futures = [actor.control(_whole) for actor in self._live if actor not in lost]
+        deadline = self._monotonic() + SURVIVOR_SECONDS
+        while futures and (left := deadline - self._monotonic()) > 0:
+            for future in self.backend.wait(futures, left):
+                futures.remove(future)
+                try:
+                    whole: tuple[int, State] = self.backend.result(future)
+                except ShardFailure:
+                    continue
+                if self._whole is None or whole[0] > self._whole[0]:
+                    self._whole = whole
+
+    def _causes(self, failures: Sequence[ShardFailure]) -> Sequence[ShardFailure]:
+        """Without those that only say that another rank is gone."""
+        return [failure for failure in failures if type(failure.__cause__).__name__ != "CollectiveFailed"]
+
+
+def _whole(rank: Rank) -> tuple[int, State]:
+    return rank.whole

@@ -1,0 +1,70 @@
+"""A Ray session: one embedded in this process, or the cluster that a head has started."""
+
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, cast
+
+OBJECT_STORE_BYTES: Final = 512 * 1024 * 1024
+_SOCKET_ROOM: Final = 30
+"""Longest temporary folder below which Ray's socket paths stay within the system's 107 characters."""
+
+
+def prepare_environment() -> None:
+    """What every process of a session must agree on before Ray is imported.
+
+    Ray turns token authentication on by itself and keeps the token in the home folder, which may be missing, not
+    writable or shared with another session: so mode and token are set here and inherited by all processes.
+    """
+    os.environ.setdefault("RAY_AUTH_MODE", "token")
+    os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+@contextmanager
+def local_session(role: str, slots: int) -> Iterator[None]:
+    """Ray on this machine with `slots` places for actors of `role`; leaves no process and no file behind."""
+    prepare_environment()
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    import ray
+
+    parent = tempfile.gettempdir()
+    folder = Path(tempfile.mkdtemp(prefix="rltrain-", dir=parent if len(parent) < _SOCKET_ROOM else "/tmp"))
+    try:
+        cast(Any, ray.init)(
+            address="local",
+            include_dashboard=False,
+            num_cpus=1,
+            resources={"slot": slots} if slots else None,
+            labels={"role": role},
+            object_store_memory=OBJECT_STORE_BYTES,
+            log_to_driver=False,
+            logging_level="ERROR",
+            configure_logging=False,
+            _temp_dir=str(folder),
+        )
+        yield
+    finally:
+        ray.shutdown()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def cluster_session(address: str) -> Iterator[None]:
+    """The Ray cluster whose control store listens at `address` (host:port)."""
+    prepare_environment()
+    import ray
+
+    cast(Any, ray.init)(
+        address=address, log_to_driver=False, logging_level="ERROR", configure_logging=False, namespace="rltrain"
+    )
+    try:
+        yield
+    finally:
+        ray.shutdown()
