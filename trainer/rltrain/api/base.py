@@ -14,8 +14,8 @@ def _integral(value: Any) -> Any:
 
 
 Int = Annotated[int, BeforeValidator(_integral)]
-PositiveInt = Annotated[Int, Field(ge=1)]
-NonNegativeInt = Annotated[Int, Field(ge=0)]
+PositiveInt = Annotated[int, Field(ge=1), BeforeValidator(_integral)]
+NonNegativeInt = Annotated[int, Field(ge=0), BeforeValidator(_integral)]
 PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegativeFloat = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
@@ -32,7 +32,7 @@ def _quantity(value: Any) -> Any:
     return value
 
 
-Quantity = Annotated[str, BeforeValidator(_quantity), Field(pattern=QUANTITY_PATTERN)]
+Quantity = Annotated[str, Field(pattern=QUANTITY_PATTERN), BeforeValidator(_quantity)]
 """A Kubernetes resource quantity: ``500m``, ``2``, ``4Gi``."""
 
 

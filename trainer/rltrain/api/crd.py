@@ -1,0 +1,263 @@
+"""The CRD, made from the models: a structural schema with defaults, CEL rules, printer columns and status."""
+
+from typing import Any, Final
+
+from rltrain.api import names
+from rltrain.api.base import QUANTITY_PATTERN
+from rltrain.api.config import PlanConfig
+from rltrain.api.job import PLAN_SPECS
+from rltrain.api.status import JobStatus
+
+Schema = dict[str, Any]
+
+_ANYTHING: Final = "x-kubernetes-preserve-unknown-fields"
+_LIST_KEYS: Final = {"conditions": "type", "roles": "name"}
+_RENAMED: Final = {"ge": "minimum", "le": "maximum"}
+"""What pydantic leaves as it is when a validator runs before the constraint."""
+_KEPT: Final = {"type", "description", "enum", "minimum", "maximum", "minItems", "maxItems", "maxLength", "pattern"}
+
+COLUMNS: Final = (
+    ("Plan", "string", ".spec.plan"),
+    ("State", "string", ".status.state"),
+    ("Steps", "integer", ".status.progress.envSteps"),
+    ("Return", "number", ".status.progress.episodeReturnMean"),
+    ("Ready", "string", '.status.conditions[?(@.type=="ClusterReady")].status'),
+    ("Age", "date", ".metadata.creationTimestamp"),
+)
+
+
+def crd() -> Schema:
+    """The CustomResourceDefinition as it is applied."""
+    version = {
+        "name": names.VERSION,
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": _root()},
+        "subresources": {"status": {}},
+        "additionalPrinterColumns": [{"name": n, "type": t, "jsonPath": path} for n, t, path in COLUMNS],
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{names.PLURAL}.{names.GROUP}"},
+        "spec": {
+            "group": names.GROUP,
+            "scope": "Namespaced",
+            "names": {
+                "kind": names.KIND,
+                "listKind": f"{names.KIND}List",
+                "plural": names.PLURAL,
+                "singular": names.SINGULAR,
+                "shortNames": [names.SHORT_NAME],
+            },
+            "versions": [version],
+        },
+    }
+
+
+def _root() -> Schema:
+    return {
+        "type": "object",
+        "description": "Trains an agent with one execution plan, on a laptop or on a cluster.",
+        "required": ["spec"],
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": {"type": "object"},
+            "spec": _spec(),
+            "status": _status(),
+        },
+        "x-kubernetes-validations": [
+            _rule(
+                f"self.metadata.name.size() <= {names.MAX_JOB_NAME}",
+                f"metadata.name must have at most {names.MAX_JOB_NAME} characters: the names of the job's pods are "
+                "made from it",
+            ),
+            _rule(
+                f"self.metadata.name.matches('{names.JOB_NAME_PATTERN}')",
+                "metadata.name must begin with a letter and consist of lower-case letters, digits and hyphens: the "
+                "job's Service carries it",
+            ),
+        ],
+    }
+
+
+def _status() -> Schema:
+    schema = JobStatus.model_json_schema(by_alias=True)
+    return _convert(schema, schema.get("$defs", {}), defaults=False)
+
+
+def _spec() -> Schema:
+    plans = {plan: model.model_json_schema(by_alias=True) for plan, model in PLAN_SPECS.items()}
+    specs = {plan: _convert(schema, schema["$defs"], defaults=True) for plan, schema in plans.items()}
+    configs = {
+        plan: _convert(schema["$defs"][f"{plan}Config"], schema["$defs"], defaults=False)
+        for plan, schema in plans.items()
+    }
+    for plan, spec in specs.items():
+        _describe(configs[plan])
+        spec["properties"]["config"] = configs[plan]
+    merged = _merge_objects(list(specs.values()))
+    merged["description"] = "What to train and how."
+    merged["properties"]["config"]["description"] = "Options of the plan, with the keys that RLlib users know."
+    merged["properties"]["plan"] = {
+        "type": "string",
+        "enum": sorted(plans),
+        "description": "The execution plan.",
+    }
+    merged["x-kubernetes-validations"] = [
+        _rule("self.plan == oldSelf.plan", "plan can't be changed: delete the job and create it anew", ".plan"),
+        *_belonging("", {plan: set(spec["properties"]) for plan, spec in specs.items()}),
+        *_belonging("config", {plan: set(config["properties"]) for plan, config in configs.items()}),
+        *(
+            _rule(f"self.plan != '{plan}' || has(self.{key})", f"plan {plan} needs spec.{key}")
+            for plan, spec in specs.items()
+            for key in sorted(set(spec["required"]) - set(merged["required"]))
+        ),
+    ]
+    _relations(merged["properties"])
+    return merged
+
+
+def _relations(spec: Schema) -> None:
+    """What pydantic checks between the fields of one block, and CEL can check too."""
+    spec["stop"]["x-kubernetes-validations"] = [
+        _rule(
+            "has(self.episodeReturnMean) || has(self.envSteps) || has(self.timeSeconds)",
+            "give at least one of episodeReturnMean, envSteps and timeSeconds",
+        )
+    ]
+    spec["checkpoint"]["properties"]["storage"]["x-kubernetes-validations"] = [
+        _rule(
+            "!has(self.claim) || (!has(self.size) && !has(self.storageClassName))",
+            "give either claim, or size and storageClassName, not both",
+        )
+    ]
+    spec["code"]["x-kubernetes-validations"] = [
+        _rule(
+            "[has(self.configMap), has(self.claim), has(self.uri)].filter(given, given).size() == 1",
+            "give exactly one of configMap, claim and uri",
+        )
+    ]
+    spec["workers"]["x-kubernetes-validations"] = [
+        _rule(
+            "!has(self.minReplicas) || self.minReplicas <= self.replicas",
+            "minReplicas must not exceed replicas",
+            ".minReplicas",
+        )
+    ]
+
+
+def _belonging(section: str, keys: dict[str, set[str]]) -> list[Schema]:
+    """A rule for each key that not every plan has."""
+    parent = f"self.{section}" if section else "self"
+    guard = f"!has({parent}) || " if section else ""
+    rules = []
+    for key in sorted({key for of_plan in keys.values() for key in of_plan}):
+        owners = sorted(plan for plan in keys if key in keys[plan])
+        if len(owners) == len(keys):
+            continue
+        path = ".".join(part for part in ("spec", section, key) if part)
+        rules.append(
+            _rule(
+                f"self.plan in {owners} || {guard}!has({parent}.{key})".replace('"', "'"),
+                f"{path} belongs to plan {' or '.join(owners)}",
+            )
+        )
+    return rules
+
+
+def _rule(rule: str, message: str, field: str | None = None) -> Schema:
+    return {"rule": rule, "message": message} | ({"fieldPath": field} if field else {})
+
+
+def _describe(config: Schema) -> None:
+    """A plan that only changes a default keeps the description of the common key."""
+    for key, schema in config["properties"].items():
+        common = PlanConfig.model_fields.get(key)
+        if common is not None and common.description and "description" not in schema:
+            schema["description"] = common.description
+
+
+def _convert(schema: Schema, defs: Schema, *, defaults: bool) -> Schema:
+    """JSON schema as pydantic writes it -> the structural subset that a CRD may hold."""
+    if "$ref" in schema:
+        target = defs[schema["$ref"].rpartition("/")[2]]
+        schema = target | {key: value for key, value in schema.items() if key != "$ref"}
+    if "anyOf" in schema:
+        (value,) = [option for option in schema["anyOf"] if option != {"type": "null"}]
+        rest = {key: value for key, value in schema.items() if key != "anyOf"}
+        return _convert({**value, **rest} if "$ref" not in value else {**rest, **value}, defs, defaults=defaults) | {
+            "nullable": True
+        }
+    if schema.get("pattern") == QUANTITY_PATTERN:
+        kept = {key: schema[key] for key in ("description", "default") if key in schema}
+        if not defaults:
+            kept.pop("default", None)
+        return kept | {"x-kubernetes-int-or-string": True}
+    result = {_RENAMED.get(key, key): value for key, value in schema.items() if _RENAMED.get(key, key) in _KEPT}
+    for bound in ("Minimum", "Maximum"):
+        if f"exclusive{bound}" in schema:
+            result[bound.lower()] = schema[f"exclusive{bound}"]
+            result[f"exclusive{bound}"] = True
+    if "const" in schema:
+        result["enum"] = [schema["const"]]
+    if "type" not in result:
+        return result | {_ANYTHING: True}
+    if "properties" in schema:
+        result["properties"] = {
+            name: _convert(value, defs, defaults=defaults) for name, value in schema["properties"].items()
+        }
+        for name, key in _LIST_KEYS.items():
+            if result["properties"].get(name, {}).get("type") == "array":
+                result["properties"][name] |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]}
+        if schema.get("required"):
+            result["required"] = list(schema["required"])
+    elif isinstance(schema.get("additionalProperties"), dict):
+        result["additionalProperties"] = _convert(schema["additionalProperties"], defs, defaults=defaults)
+    elif result["type"] == "object":
+        result[_ANYTHING] = True
+    if "prefixItems" in schema:
+        result["items"] = _convert(schema["prefixItems"][0], defs, defaults=defaults)
+    elif "items" in schema:
+        result["items"] = _convert(schema["items"], defs, defaults=defaults)
+    if defaults and schema.get("default") not in (None, [], {}):
+        # Of a block with defaults the empty one is enough: the API server fills it in from its own fields.
+        result["default"] = {} if "properties" in result else schema["default"]
+    return result
+
+
+def _merge_objects(schemas: list[Schema]) -> Schema:
+    """One object for several plans: all properties, required and defaulted only where all plans agree."""
+    merged: Schema = {"type": "object", "properties": {}}
+    for key in dict.fromkeys(key for schema in schemas for key in schema["properties"]):
+        found = [schema["properties"][key] for schema in schemas if key in schema["properties"]]
+        prop = found[0]
+        for other in found[1:]:
+            prop = _merge(prop, other)
+        if len(found) < len(schemas):
+            prop = {name: value for name, value in prop.items() if name != "default"}
+        merged["properties"][key] = prop
+    required = [key for key in merged["properties"] if all(key in schema.get("required", []) for schema in schemas)]
+    if required:
+        merged["required"] = required
+    return merged
+
+
+def _merge(one: Schema, other: Schema) -> Schema:
+    """What either takes."""
+    if one == other:
+        return one
+    if one.get("type") != other.get("type"):
+        raise ValueError(f"one name, two types: {one} and {other}")
+    if "properties" in one and "properties" in other:
+        return _merge_objects([one, other]) | {"description": one.get("description", "")}
+    merged = {key: value for key, value in one.items() if other.get(key) == value or key == "description"}
+    if "enum" in one and "enum" in other:
+        merged["enum"] = sorted({*one["enum"], *other["enum"]})
+    for bound, widest in (("minimum", min), ("maximum", max)):
+        if bound in one and bound in other:
+            merged[bound] = widest(one[bound], other[bound])
+    if one.get("nullable") or other.get("nullable"):
+        merged["nullable"] = True
+    return merged
