@@ -53,7 +53,8 @@ class Problem:
     def __str__(self) -> str:
         place = f"{self.line}:{self.column}: " if self.line is not None else ""
         hint = f" ({self.hint})" if self.hint else ""
-        return f"{place}{self.path}: {self.message}{hint}"
+        path = f"{self.path}: " if self.path else ""
+        return f"{place}{path}{self.message}{hint}"
 
 
 class InvalidManifest(InvalidInput):
