@@ -14,7 +14,7 @@ Floats = NDArray[np.float32]
 CLOCK = spaces.Box(0.0, np.inf, (2,), np.float32)
 
 
-class Const(gymnasium.Env[Floats, int]):
+class Const(gymnasium.Env[Floats, np.int64]):
     """Reward 1 for ever, cut after 10 steps: only bootstrapping makes every step worth 1 / (1 - gamma)."""
 
     observation_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
@@ -25,7 +25,7 @@ class Const(gymnasium.Env[Floats, int]):
         self._t = 0
         return self._obs(), {}
 
-    def step(self, action: int) -> tuple[Floats, float, bool, bool, Info]:
+    def step(self, action: np.int64) -> tuple[Floats, float, bool, bool, Info]:
         self._t += 1
         return self._obs(), 1.0, False, self._t == 10, {}
 
@@ -33,7 +33,7 @@ class Const(gymnasium.Env[Floats, int]):
         return np.array([self._t / 5 - 1], np.float32)
 
 
-class Count(gymnasium.Env[Floats, int]):
+class Count(gymnasium.Env[Floats, np.int64]):
     """Observation [episode, t] in one reused array, reward = global step: shows any row that isn't a transition."""
 
     observation_space = CLOCK
@@ -50,14 +50,14 @@ class Count(gymnasium.Env[Floats, int]):
         self._obs[1] = 0
         return self._obs, {}
 
-    def step(self, action: int) -> tuple[Floats, float, bool, bool, Info]:
+    def step(self, action: np.int64) -> tuple[Floats, float, bool, bool, Info]:
         self._obs[1] += 1
         self._step += 1
         ended = bool(self._obs[1] == self._length)
         return self._obs, float(self._step), ended and self._terminate, ended and not self._terminate, {}
 
 
-class Short(gymnasium.Env[Floats, int]):
+class Short(gymnasium.Env[Floats, np.int64]):
     """Episodes of 1 to 5 steps, of a length drawn at the reset: as many ends as there can be."""
 
     observation_space = CLOCK
@@ -68,7 +68,7 @@ class Short(gymnasium.Env[Floats, int]):
         self._t, self._length = 0, int(self.np_random.integers(1, 6))
         return self._obs(), {}
 
-    def step(self, action: int) -> tuple[Floats, float, bool, bool, Info]:
+    def step(self, action: np.int64) -> tuple[Floats, float, bool, bool, Info]:
         self._t += 1
         return self._obs(), 1.0, self._t == self._length, False, {}
 
@@ -76,7 +76,7 @@ class Short(gymnasium.Env[Floats, int]):
         return np.array([self._length, self._t], np.float32)
 
 
-class Bad(gymnasium.Env[Any, int]):
+class Bad(gymnasium.Env[Any, np.int64]):
     """Misbehaves in one way at one step of one worker: gives NaN or float64, raises, or hangs."""
 
     observation_space = spaces.Box(-1.0, 1.0, (2,), np.float32)
@@ -96,7 +96,7 @@ class Bad(gymnasium.Env[Any, int]):
         self._t = 0
         return np.zeros(2, np.float32), {}
 
-    def step(self, action: int) -> tuple[Any, float, bool, bool, Info]:
+    def step(self, action: np.int64) -> tuple[Any, float, bool, bool, Info]:
         self._t += 1
         kind = self._kind if self._mine and self._t == self._at else None
         if kind == "raise":
@@ -118,7 +118,7 @@ class Slow(Const):
     def __init__(self, seconds: float = 0.1) -> None:
         self._seconds = seconds
 
-    def step(self, action: int) -> tuple[Floats, float, bool, bool, Info]:
+    def step(self, action: np.int64) -> tuple[Floats, float, bool, bool, Info]:
         time.sleep(self._seconds)
         return super().step(action)
 
@@ -145,20 +145,20 @@ class Spaces(gymnasium.Env[Any, Any]):
         return self.observation_space.sample(), 1.0, False, self._t == 10, {}
 
 
-class Identity(gymnasium.Env[int, int]):
+class Identity(gymnasium.Env[np.int64, np.int64]):
     """Reward 1 for the action that equals the observation; 100 steps: learnt in seconds or not at all."""
 
     observation_space = spaces.Discrete(4)
     action_space = spaces.Discrete(4)
 
-    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[int, Info]:
+    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[np.int64, Info]:
         super().reset(seed=seed)
-        self._t, self._state = 0, int(self.np_random.integers(4))
+        self._t, self._state = 0, self.np_random.integers(4)
         return self._state, {}
 
-    def step(self, action: int) -> tuple[int, float, bool, bool, Info]:
+    def step(self, action: np.int64) -> tuple[np.int64, float, bool, bool, Info]:
         reward = float(action == self._state)
-        self._t, self._state = self._t + 1, int(self.np_random.integers(4))
+        self._t, self._state = self._t + 1, self.np_random.integers(4)
         return self._state, reward, False, self._t == 100, {}
 
 
@@ -172,7 +172,7 @@ SPACES: dict[str, spaces.Space[Any]] = {
     "from minus one": spaces.Discrete(3, start=-1),
     "multi": spaces.MultiDiscrete([2, 3]),
     "multi from five": spaces.MultiDiscrete([2, 3], start=[5, -5]),
-    "multi 2d": spaces.MultiDiscrete([[2], [2]]),
+    "multi 2d": spaces.MultiDiscrete(np.array([[2], [2]])),
     "bits": spaces.MultiBinary(3),
     "skewed box": spaces.Box(np.array([0.0, -5.0], np.float32), np.array([1.0, 3.0], np.float32)),
     "endless box": spaces.Box(-np.inf, np.inf, (2,), np.float32),

@@ -42,6 +42,7 @@ class Collector:
         self._episodes = worker * _EPISODES_PER_WORKER
         self._finished: list[EpisodeRecord] = []
         self._start_episodes()
+        envs.reset()
         self._check_float = np.issubdtype(envs.obs.dtype, np.floating)
         self._check_obs(envs.obs, "after its reset")
 

@@ -34,7 +34,14 @@ class VectorEnvs(Protocol):
     observation_space: Space
     action_space: Space
     obs: Array
-    """Observations to act on, (num_envs, *shape)."""
+    """Observations to act on, (num_envs, *shape); none before `reset`."""
+
+    def reset(self) -> None:
+        """Begin an episode in each environment.
+
+        Raises:
+            EnvironmentFailed: an environment raised or returned something of the wrong kind or shape.
+        """
 
     def step(self, actions: Array) -> Step:
         """Take one action in each environment; `obs` is then what to act on next.
@@ -84,7 +91,9 @@ class EnvList:
         self._episodes = [-1] * num_envs
         self._steps = [0] * num_envs
         self._actions: list[list[Any]] = [[] for _ in range(num_envs)]
-        for index in range(num_envs):
+
+    def reset(self) -> None:
+        for index in range(self.num_envs):
             self._reset(index)
 
     def step(self, actions: Array) -> Step:
@@ -120,11 +129,11 @@ class EnvList:
     def _step(self, index: int, action: Any) -> None:
         try:
             obs, reward, terminated, truncated, _ = self._envs[index].step(action)
-            self._steps[index] += 1
             self._put(self._next_obs, index, obs)
             self._rewards[index] = reward
             self._terminateds[index] = terminated
             self._truncateds[index] = truncated
+            self._steps[index] += 1
         except Exception as error:
             raise self._failure(index, error) from error
         if self._record:
@@ -182,7 +191,15 @@ class NextStepEnvs:
         self._ended = np.zeros(envs.num_envs, bool)
         self._any_ended = False
         self._resets = -1
-        self._reset()
+
+    def reset(self) -> None:
+        self._resets += 1
+        try:
+            self.obs, _ = self._envs.reset(seed=episode_seed(self._seed, self._worker, 0, self._resets))
+        except Exception as error:
+            raise self._failure(error) from error
+        self._ended = np.zeros(self.num_envs, bool)
+        self._any_ended = False
 
     def step(self, actions: Array) -> Step:
         try:
@@ -200,19 +217,10 @@ class NextStepEnvs:
 
     def set_state(self, state: State) -> None:
         self._resets = int(state["resets"])
-        self._reset()
+        self.reset()
 
     def close(self) -> None:
         self._envs.close()
-
-    def _reset(self) -> None:
-        self._resets += 1
-        try:
-            self.obs, _ = self._envs.reset(seed=episode_seed(self._seed, self._worker, 0, self._resets))
-        except Exception as error:
-            raise self._failure(error) from error
-        self._ended = np.zeros(self.num_envs, bool)
-        self._any_ended = False
 
     def _failure(self, error: Exception) -> EnvironmentFailed:
         return EnvironmentFailed(

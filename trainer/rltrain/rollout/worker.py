@@ -48,10 +48,9 @@ class RolloutWorker:
 
     def __init__(self, spec: WorkerSpec) -> None:
         self.spec = spec
-        self._collector: Collector | None = None
+        envs: VectorEnvs | None = None
         if spec.index > 0 or spec.num_workers == 0:
             envs = self._make_envs()
-            self._collector = Collector(envs, self._act, spec.index)
             self.observation_space, self.action_space = envs.observation_space, envs.action_space
         else:
             probe = make_env(spec.env, spec.index)
@@ -68,6 +67,7 @@ class RolloutWorker:
             device=spec.device,
         )
         self._to_env = action_mapping(self.action_space)
+        self._collector = Collector(envs, self._act, spec.index) if envs else None
 
     def sample(self) -> Batch:
         """Exactly `rollout_fragment_length * num_envs_per_worker` transitions, postprocessed by the policy.
