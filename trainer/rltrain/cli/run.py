@@ -28,8 +28,10 @@ def run(
 
     with Interrupts() as interrupts:
         from rltrain.api.load import load_job
+        from rltrain.runtime.session import prepare_environment
 
         job = load_job(file, set_ or [])
+        prepare_environment()
         try:
             from rltrain.runtime.local import run_locally
         except ModuleNotFoundError as error:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from rltrain.api.errors import CheckpointUnusable
 from rltrain.api.job import RLTrainingJob
+from rltrain.api.resolve import resolved
 from rltrain.api.roles import Role, WorkersRole
 from rltrain.flow import Actor, Backend, LocalIterator, MetricsContext
 from rltrain.flow.metrics import EPISODES, STEPS_SAMPLED, STEPS_TRAINED
@@ -140,7 +141,7 @@ class Training:
             time_s=self.metrics.clock(),
             attempt=attempt,
             hashes=self.hashes(),
-            job=self.job.model_dump(mode="json", by_alias=True, exclude_none=True),
+            job=resolved(self.job),
         )
 
     def _saves(self, part: object) -> bool:

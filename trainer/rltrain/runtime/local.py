@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rltrain.api.errors import RltrainError
 from rltrain.api.job import RLTrainingJob
+from rltrain.api.resolve import resolved, to_yaml
 from rltrain.flow import Backend
 from rltrain.flow.serial import SerialBackend
 from rltrain.plans.registry import PLANS
@@ -15,7 +16,6 @@ from rltrain.runtime.checkpoint import Attempts
 from rltrain.runtime.console import LiveConsole, PlainConsole
 from rltrain.runtime.driver import Driver, failure, latest_checkpoint
 from rltrain.runtime.interrupts import Interrupts
-from rltrain.runtime.manifest import to_yaml
 from rltrain.runtime.observers import Observer, Observers, ResultsFile, TensorBoard
 from rltrain.runtime.result import RunResult
 from rltrain.runtime.rundir import RunDirectory
@@ -32,7 +32,7 @@ def run_locally(job: RLTrainingJob, path: Path, *, resume: bool, serial: bool, i
     directory.open(resume=resume)
     resume_from = job.spec.checkpoint.resume_from
     checkpoint = latest_checkpoint(directory, None if resume_from is None else Path(resume_from))
-    directory.write_manifest(to_yaml(job))
+    directory.write_manifest(to_yaml(resolved(job)))
     attempt = Attempts(directory.attempts, owner=f"pid {os.getpid()}")
     resumed_at = checkpoint.summary.env_steps if checkpoint else None
     console: Observer = LiveConsole(sys.stderr, job.spec.stop) if sys.stderr.isatty() else PlainConsole(sys.stderr)

@@ -15,10 +15,11 @@ _SOCKET_ROOM: Final = 30
 
 
 def prepare_environment() -> None:
-    """What every process of a session must agree on before Ray is imported.
+    """What every process of a session must agree on, before Ray and torch are imported.
 
-    Ray turns token authentication on by itself and keeps the token in the home folder, which may be missing, not
-    writable or shared with another session: so mode and token are set here and inherited by all processes.
+    Small networks learn fastest on one thread (more wait for each other at every layer); a user's own OMP_NUM_THREADS
+    stands. Ray turns token authentication on by itself and keeps the token in the home folder, which may be missing,
+    not writable or shared with another session: so mode and token are set here and inherited by all processes.
     """
     os.environ.setdefault("RAY_AUTH_MODE", "token")
     os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))

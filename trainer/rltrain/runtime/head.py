@@ -1,0 +1,198 @@
+"""`rltrain head`: a job's Ray head, and the driver of its plan."""
+
+import contextlib
+import json
+import logging
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, cast
+
+from rltrain.api import names
+from rltrain.api.errors import InvalidInput, RltrainError, TrainingFailed
+from rltrain.api.job import RLTrainingJob
+from rltrain.runtime.interrupts import Interrupts
+from rltrain.runtime.node import answers
+from rltrain.runtime.observers import Observer, Observers, ResultsFile, TensorBoard, finite
+from rltrain.runtime.pod import Pod, start_ray
+from rltrain.runtime.processes import adopt_orphans, kill_descendants
+from rltrain.runtime.result import RunResult
+from rltrain.runtime.session import cluster_session, prepare_environment
+
+log = logging.getLogger(__name__)
+
+RAY_START_SECONDS: Final = 120.0
+JOIN_SECONDS: Final = 30.0
+"""How long a head that finds its job finished waits for nodes to come and hear of it."""
+LEAVE_SECONDS: Final = 20.0
+"""How long a head waits for its nodes to leave."""
+TERMINATION_BYTES: Final = 3000
+
+
+def serve() -> int:
+    """Start Ray, train, tell the nodes. Returns the exit code; 0 means finished and nothing else."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    prepare_environment()
+    pod = Pod.from_environment()
+    adopt_orphans()
+    with Interrupts() as interrupts:
+        try:
+            with _ray_head(pod, interrupts):
+                outcome = _work(pod, interrupts)
+                if outcome.exit_code in (names.EXIT_DONE, names.EXIT_INVALID, names.EXIT_DEADLINE):
+                    tell_nodes(0.0)
+        except RltrainError as error:
+            outcome = _failed(error)
+        except Exception as error:
+            log.exception("unexpected error")
+            outcome = _failed(TrainingFailed(f"{type(error).__name__}: {error}"))
+        finally:
+            kill_descendants()
+    write_termination_log(pod.termination_log, outcome)
+    if outcome.message:
+        log.error("%s", outcome.message)
+    return outcome.exit_code
+
+
+def _work(pod: Pod, interrupts: Interrupts) -> RunResult:
+    """Train, unless it has been done; what is over for good is written down before anybody is told."""
+    from rltrain.api.load import load_job
+    from rltrain.runtime.rundir import RunDirectory
+
+    directory = RunDirectory(pod.run_directory)
+    earlier = directory.outcome()
+    if earlier is not None:
+        log.info("this job is finished already: %s", earlier.stop_reason)
+        tell_nodes(JOIN_SECONDS)
+        return earlier
+    try:
+        job = load_job(pod.manifest, [])
+        directory = RunDirectory(pod.run_directory, job.spec.checkpoint.keep)
+        directory.open(resume=True)
+        return _train(pod, job, directory, interrupts)
+    except InvalidInput as error:
+        outcome = _failed(error)
+        directory.open(resume=True)
+        directory.finish(outcome)
+        return outcome
+
+
+def _train(pod: Pod, job: RLTrainingJob, directory: Any, interrupts: Interrupts) -> RunResult:
+    from rltrain.api.resolve import resolved, to_yaml
+    from rltrain.flow.ray_backend import RayBackend
+    from rltrain.runtime.build import gpus_of, role_of
+    from rltrain.runtime.checkpoint import Attempts
+    from rltrain.runtime.console import PlainConsole
+    from rltrain.runtime.driver import Driver, failure, latest_checkpoint
+    from rltrain.runtime.kubernetes_progress import kubernetes_progress
+
+    attempt = Attempts(directory.attempts, owner=pod.pod_uid)
+    resume_from = job.spec.checkpoint.resume_from
+    checkpoint = latest_checkpoint(directory, None if resume_from is None else pod.data / resume_from)
+    directory.write_manifest(to_yaml(resolved(job)))
+    resumed_at = checkpoint.summary.env_steps if checkpoint else None
+    observers: list[Observer] = [
+        ResultsFile(directory.results, resumed_at),
+        TensorBoard(directory.path, resumed_at),
+        PlainConsole(sys.stderr),
+    ]
+    progress = kubernetes_progress(pod)
+    if progress is not None:
+        observers.append(progress)
+    everyone = Observers(observers)
+    backend = RayBackend(gpus_of(role_of(job)))
+    try:
+        outcome = Driver(job, directory, backend, everyone, interrupts, attempt, checkpoint).run()
+        if outcome.state != "Interrupted":
+            directory.finish(outcome)
+    except RltrainError as error:
+        everyone.finished(failure(error, checkpoint))
+        raise
+    everyone.finished(outcome)
+    return outcome
+
+
+@contextmanager
+def _ray_head(pod: Pod, interrupts: Interrupts) -> Iterator[None]:
+    """Ray's head processes, with this process as their driver. Raises TrainingFailed when they don't come up."""
+    child = start_ray(
+        pod,
+        "--head",
+        f"--port={pod.gcs_port}",
+        "--num-cpus=0",
+        "--include-dashboard=false",
+        f"--temp-dir={pod.temporary}",
+    )
+    deadline = time.monotonic() + RAY_START_SECONDS
+    while not answers(pod.ip, pod.gcs_port):
+        if child.poll() is not None:
+            raise TrainingFailed(f"Ray's head didn't start (exit code {child.returncode}): see its output above")
+        if interrupts.asked or time.monotonic() > deadline:
+            raise TrainingFailed("Ray's head didn't come up in time")
+        time.sleep(0.1)
+    with cluster_session(f"{pod.ip}:{pod.gcs_port}"):
+        yield
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.terminate()
+        child.wait(5)
+
+
+def tell_nodes(wait_s: float) -> None:
+    """Let every node of the cluster leave with exit code 0, and wait briefly until they have."""
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    finish = cast(Any, ray.remote)(num_cpus=0, max_retries=0)(_flag_finished)
+    deadline = time.monotonic() + max(wait_s, LEAVE_SECONDS)
+    told: dict[str, Any] = {}
+    while time.monotonic() < deadline:
+        there = _other_nodes()
+        for node in there - told.keys():
+            strategy = NodeAffinitySchedulingStrategy(node, soft=False)
+            told[node] = finish.options(scheduling_strategy=strategy).remote()
+        if not there and (told or wait_s == 0.0):
+            return
+        time.sleep(0.2)
+
+
+def _other_nodes() -> set[str]:
+    import ray
+
+    nodes: list[dict[str, Any]] = cast(Any, ray.nodes)()
+    return {node["NodeID"] for node in nodes if node["Alive"] and node["Labels"].get("role") != names.HEAD}
+
+
+def _flag_finished() -> None:
+    """On a node: what `rltrain node` there looks for."""
+    Pod.from_environment().finished_flag.touch()
+
+
+def _failed(error: RltrainError) -> RunResult:
+    from rltrain.runtime.driver import failure
+
+    return failure(error, None)
+
+
+def write_termination_log(path: Path, outcome: RunResult) -> None:
+    """The outcome where Kubernetes keeps it for the operator, at most 3 KiB."""
+    message = outcome.message
+    report = {
+        "state": outcome.state,
+        "reason": outcome.reason,
+        "stop_reason": outcome.stop_reason,
+        "env_steps": outcome.env_steps,
+        "episode_return_mean": outcome.episode_return_mean,
+        "checkpoint": outcome.checkpoint,
+        "message": None if message is None else message[:TERMINATION_BYTES],
+    }
+    text = json.dumps(finite(report))
+    while message and len(text.encode()) > TERMINATION_BYTES:
+        message = message[: len(message) * 3 // 4]
+        text = json.dumps(finite({**report, "message": message}))
+    try:
+        path.write_text(text)
+    except OSError as error:
+        log.warning("%s can't be written: %s", path, error)

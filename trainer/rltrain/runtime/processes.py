@@ -1,0 +1,52 @@
+"""Whole trees of processes (Linux): Ray's processes have children of their own, which must not outlive them."""
+
+import contextlib
+import ctypes
+import os
+import signal
+from collections import defaultdict
+from pathlib import Path
+from typing import Final
+
+_PR_SET_CHILD_SUBREAPER: Final = 36
+
+
+def adopt_orphans() -> None:
+    """Become the parent of descendants whose own parent dies, so that `kill_descendants` finds them."""
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def descendants() -> list[int]:
+    """Process ids of all living processes below this one."""
+    children: defaultdict[int, list[int]] = defaultdict(list)
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with contextlib.suppress(OSError, IndexError, ValueError):
+                # "pid (name) state parent ...": the name may hold spaces and brackets.
+                state, parent = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
+                if state != "Z":
+                    children[int(parent)].append(int(folder.name))
+    found: list[int] = []
+    queue = [os.getpid()]
+    while queue:
+        below = children[queue.pop()]
+        found += below
+        queue += below
+    return found
+
+
+def kill_descendants() -> None:
+    """SIGKILL everything below this process, and what it starts meanwhile, and reap what this process has adopted."""
+    while alive := descendants():
+        for pid in alive:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        reap()
+    reap()
+
+
+def reap() -> None:
+    """Collect the exit states of dead children."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
