@@ -15,9 +15,9 @@ CLOCK = spaces.Box(0.0, np.inf, (2,), np.float32)
 
 
 class Const(gymnasium.Env[Floats, np.int64]):
-    """Reward 1 for ever, cut after 10 steps: only bootstrapping makes every step worth 1 / (1 - gamma)."""
+    """Reward 1 for ever on a circle of 10 places, cut after one round: V is 1 / (1 - gamma) if bootstrapped."""
 
-    observation_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
+    observation_space = spaces.Box(-1.0, 1.0, (2,), np.float32)
     action_space = spaces.Discrete(2)
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Floats, Info]:
@@ -30,7 +30,8 @@ class Const(gymnasium.Env[Floats, np.int64]):
         return self._obs(), 1.0, False, self._t == 10, {}
 
     def _obs(self) -> Floats:
-        return np.array([self._t / 5 - 1], np.float32)
+        angle = 2 * np.pi * self._t / 10
+        return np.array([np.cos(angle), np.sin(angle)], np.float32)
 
 
 class Count(gymnasium.Env[Floats, np.int64]):
