@@ -96,11 +96,15 @@ def control_plane(folder: Path) -> dict[str, list[str]]:
     }
 
 
+def runtime(folder: Path) -> dict[str, list[str]]:
+    """Program -> command line of what must answer before the kubelet starts, or it gives up."""
+    return {"containerd": ["containerd", "--config", str(folder / "containerd.toml")]}
+
+
 def workers(folder: Path) -> dict[str, list[str]]:
-    """Program -> command line of what runs pods and connects them; started once the API server answers."""
+    """Program -> command line of what runs pods and connects them."""
     pki = folder / "pki"
     return {
-        "containerd": ["containerd", "--config", str(folder / "containerd.toml")],
         "kubelet": [
             "kubelet",
             *flags(

@@ -34,6 +34,7 @@ FOLDERS = {
     Path("/var/log/pods"): STATE / "node/pod-logs",
     Path("/var/log/containers"): STATE / "node/container-logs",
     Path("/run/containerd"): RUNTIME / "containerd",
+    Path("/run/netns"): RUNTIME / "netns",
 }
 # Kernel settings that a kubelet changes for the whole machine; they are put back in the end.
 SETTINGS = (
@@ -200,8 +201,8 @@ def cgroup_processes() -> list[int]:
 
 
 def _cgroup_roots() -> list[Path]:
-    """The mounted cgroup hierarchies that pods are put into: one a controller in version 1."""
+    """The mounted cgroup hierarchies: one in version 2, one a controller in version 1."""
     root = Path("/sys/fs/cgroup")
     if (root / "cgroup.controllers").exists():
         return [root]
-    return [path for path in root.iterdir() if path.is_dir() and not path.is_symlink() and path.name != "unified"]
+    return [path for path in root.iterdir() if path.is_dir() and not path.is_symlink()]

@@ -44,12 +44,12 @@ class OneNode:
             pki.write_kubeconfig(FILES / "pki", "admin", KUBECONFIG)
             wait_until("the API server", healthy, 120, lambda: logs("etcd", "kube-apiserver"))
         with step("kubelet"):
-            start(machine, configs.workers(FILES))
+            start(machine, configs.runtime(FILES))
             socket = node.FOLDERS[Path(SOCKET).parent] / Path(SOCKET).name
             wait_until("containerd", socket.exists, 60, lambda: logs("containerd"))
             for name in ("pause", "coredns", "probe"):
                 load(machine, programs[name])
-            # A pod can be admitted only once its namespace's account is there: controllers need a moment.
+            start(machine, configs.workers(FILES))
             wait_until("the node", node_ready, 120, lambda: logs("kubelet", "containerd"))
         with step("network policies"):
             start(machine, {"kube-router": configs.policy_enforcer(FILES)})
@@ -125,7 +125,7 @@ def apply(*objects: dict[str, object]) -> None:
 
 def complete(machine: node.Node) -> bool:
     """Whether each of the node's programs still runs."""
-    expected = [*configs.control_plane(FILES), *configs.workers(FILES), "kube-router"]
+    expected = [*configs.control_plane(FILES), *configs.runtime(FILES), *configs.workers(FILES), "kube-router"]
     return machine.programs().issuperset(expected)
 
 
