@@ -2,8 +2,9 @@
 
 from pydantic import ValidationError
 
-from rltrain.api.errors import InvalidManifest, Problem
-from rltrain.api.job import PLAN_SPECS, RLTrainingJob
+from rltrain.api.errors import InvalidManifest
+from rltrain.api.job import RLTrainingJob
+from rltrain.api.problems import guess_plan, problems_of
 from rltrain_operator.plan.observed import JobView
 
 
@@ -18,11 +19,5 @@ def accept(view: JobView) -> RLTrainingJob:
     try:
         return RLTrainingJob.model_validate({**tree, "metadata": metadata})
     except ValidationError as error:
-        raise InvalidManifest([_problem(each["loc"], each["msg"]) for each in error.errors()], view.name) from error
+        raise InvalidManifest(problems_of(error, guess_plan(tree["spec"])), view.name) from error
 
-
-def _problem(location: tuple[int | str, ...], message: str) -> Problem:
-    # The tag of the union is no part of the path: spec.DQN.config -> spec.config.
-    parts = [part for depth, part in enumerate(location) if not (depth == 1 and part in PLAN_SPECS)]
-    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts).lstrip(".")
-    return Problem(path, message)

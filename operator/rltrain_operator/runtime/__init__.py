@@ -1,0 +1,1 @@
+"""The operator's edge: the only place that touches kopf, HTTP and clocks."""

@@ -1,0 +1,180 @@
+"""A thin client of the Kubernetes API: JSON in, JSON out, with a rate limit and retries.
+
+lightkube brings configuration and credentials; its typed models are left alone, for all that we handle is JSON.
+"""
+
+import asyncio
+import json
+import logging
+import random
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import httpx2 as httpx
+from lightkube.config.client_adapter import AsyncClient, ConnectionParams
+from lightkube.config.kubeconfig import KubeConfig
+
+from rltrain.api import names
+from rltrain_operator.render import Object
+from rltrain_operator.runtime.kinds import Kind
+
+logger = logging.getLogger(__name__)
+
+TRIES: Final = 5
+PAGE: Final = 500
+TIMEOUT_SECONDS: Final = 30.0
+_AGAIN = frozenset({429, 500, 502, 503, 504})
+_METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+_METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+
+
+class ApiError(Exception):
+    """The API server's refusal, in its words."""
+
+    def __init__(self, code: int, reason: str, message: str) -> None:
+        super().__init__(f"{code} {reason}: {message}")
+        self.code = code
+        self.reason = reason
+        self.message = message
+
+
+class Unreachable(Exception):
+    """No answer, after several tries."""
+
+
+@dataclass
+class RateLimit:
+    """A token bucket.
+
+    Attributes:
+        per_second: tokens that come in.
+        burst: tokens that the bucket holds.
+    """
+
+    per_second: float
+    burst: float
+    _free_at: float = field(default=0.0, init=False)
+
+    async def take(self) -> None:
+        """Wait for a token."""
+        now = asyncio.get_running_loop().time()
+        # The bucket as one time: when it would be empty, were all its tokens taken now.
+        self._free_at = max(self._free_at, now - self.burst / self.per_second) + 1 / self.per_second
+        if self._free_at > now:
+            await asyncio.sleep(self._free_at - now)
+
+
+class Api:
+    """Requests of the operator, all with its field manager."""
+
+    def __init__(self, requests_per_second: float = 50.0, config: KubeConfig | None = None) -> None:
+        single = (config or KubeConfig.from_env()).get()
+        assert single is not None, "no context in the kubeconfig"
+        params = ConnectionParams(timeout=httpx.Timeout(TIMEOUT_SECONDS), trust_env=False)
+        self._client = AsyncClient(single, params)
+        self._limit = RateLimit(requests_per_second, 2 * requests_per_second)
+        self.requests = 0
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+    async def get(self, kind: Kind, namespace: str | None, name: str) -> Object:
+        return await self._request("GET", kind.path(namespace, name))
+
+    async def metadata(self, kind: Kind, namespace: str, name: str) -> Object:
+        """The object without its content, which for a Secret is none of our business."""
+        return await self._request("GET", kind.path(namespace, name), accept=_METADATA)
+
+    async def create(self, kind: Kind, made: Object) -> Object:
+        params = {"fieldManager": names.OPERATOR_FIELD_MANAGER}
+        return await self._request("POST", kind.path(made["metadata"]["namespace"]), params=params, body=made)
+
+    async def apply(self, kind: Kind, made: Object, *, subresource: str | None = None, dry_run: bool = False) -> Object:
+        """Server-side apply; fields that others set on the side stay theirs."""
+        params = {"fieldManager": names.OPERATOR_FIELD_MANAGER, "force": "true", "fieldValidation": "Strict"}
+        if dry_run:
+            params["dryRun"] = "All"
+        metadata = made["metadata"]
+        path = kind.path(metadata["namespace"], metadata["name"], subresource)
+        return await self._request("PATCH", path, params=params, body=made, content_type="application/apply-patch+yaml")
+
+    async def delete(self, kind: Kind, namespace: str, name: str, uid: str) -> None:
+        """Delete this very object, and what it owns after it."""
+        body = {"propagationPolicy": "Background", "preconditions": {"uid": uid}}
+        await self._request("DELETE", kind.path(namespace, name), body=body)
+
+    async def list(
+        self,
+        kind: Kind,
+        namespace: str | None,
+        *,
+        labels: str | None = None,
+        fields: str | None = None,
+        limit: int | None = None,
+        metadata_only: bool = False,
+    ) -> AsyncIterator[Object]:
+        """Objects, page by page; at most ``limit`` of them."""
+        left, token = limit, ""
+        accept = _METADATA_LIST if metadata_only else "application/json"
+        while True:
+            params = {"limit": str(min(PAGE, left or PAGE)), "continue": token}
+            params |= {"labelSelector": labels or "", "fieldSelector": fields or ""}
+            used = {key: value for key, value in params.items() if value}
+            page = await self._request("GET", kind.path(namespace), params=used, accept=accept)
+            for item in page.get("items") or []:
+                yield item
+            token = page.get("metadata", {}).get("continue") or ""
+            if left is not None:
+                left -= len(page.get("items") or [])
+            if not token or (left is not None and left <= 0):
+                return
+
+    async def _request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        body: Any = None,
+        accept: str = "application/json",
+        content_type: str = "application/json",
+    ) -> Object:
+        headers = {"Accept": accept, "Content-Type": content_type}
+        content = None if body is None else json.dumps(body).encode()
+        pause = 0.2
+        for attempt in range(1, TRIES + 1):
+            await self._limit.take()
+            self.requests += 1
+            try:
+                answer = await self._client.request(method, path, params=params, content=content, headers=headers)
+            except httpx.HTTPError as error:
+                if attempt == TRIES:
+                    raise Unreachable(f"{method} {path}: {type(error).__name__} {error}") from error
+                wanted = pause
+            else:
+                if answer.status_code < 400:
+                    found: Object = answer.json()
+                    return found
+                refused = _error(answer)
+                if answer.status_code not in _AGAIN or attempt == TRIES:
+                    raise refused
+                wanted = max(pause, _retry_after(answer))
+            await asyncio.sleep(wanted * random.uniform(1.0, 1.5))
+            pause = min(2 * pause, 10.0)
+        raise AssertionError("unreachable")
+
+
+def _error(answer: httpx.Response) -> ApiError:
+    try:
+        status = answer.json()
+        return ApiError(answer.status_code, str(status.get("reason", "")), str(status.get("message", "")))
+    except (ValueError, AttributeError):
+        return ApiError(answer.status_code, "", answer.text[:500])
+
+
+def _retry_after(answer: httpx.Response) -> float:
+    try:
+        return min(float(answer.headers.get("Retry-After", 0)), 30.0)
+    except ValueError:
+        return 0.0

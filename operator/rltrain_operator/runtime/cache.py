@@ -1,0 +1,112 @@
+"""What the watches have shown: jobs and their Jobs, by name."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from rltrain.api import names
+from rltrain_operator.plan import ChildJob, JobView, job_names
+from rltrain_operator.render import Object
+
+Key = tuple[str, str]
+"""Namespace and name."""
+
+
+def key_of(made: Object) -> Key:
+    return made["metadata"]["namespace"], made["metadata"]["name"]
+
+
+def version_of(made: Object) -> int:
+    """Resource versions of one kind grow; Kubernetes promises so since 1.35."""
+    return int(made["metadata"].get("resourceVersion") or 0)
+
+
+@dataclass
+class Store:
+    """The newest state of each object of one kind."""
+
+    _objects: dict[Key, Object] = field(default_factory=dict)
+    _watched: dict[Key, int] = field(default_factory=dict)
+    """Version that the watch has reached, object by object."""
+
+    def get(self, key: Key) -> Object | None:
+        return self._objects.get(key)
+
+    def keys(self) -> Iterable[Key]:
+        return list(self._objects)
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def see(self, made: Object, *, watched: bool = False) -> None:
+        """Take an object in, unless a newer state of it is known."""
+        key, version = key_of(made), version_of(made)
+        if watched:
+            self._watched[key] = max(version, self._watched.get(key, 0))
+        known = self._objects.get(key)
+        if known is None or version_of(known) <= version:
+            self._objects[key] = {**made, "metadata": _slim(made["metadata"])}
+
+    def forget(self, key: Key, uid: str | None = None) -> None:
+        """Drop an object, or only the one of this UID."""
+        known = self._objects.get(key)
+        if known is not None and (uid is None or known["metadata"]["uid"] == uid):
+            del self._objects[key]
+            self._watched.pop(key, None)
+
+    def replace(self, listed: list[Object], newest_before: dict[Key, int]) -> set[Key]:
+        """Bring the store in line with a list; keys of what was different.
+
+        Args:
+            listed: all objects there are.
+            newest_before: versions known before the list was asked for: what came after them isn't gone.
+        """
+        changed = set()
+        found = {key_of(made) for made in listed}
+        for key, version in newest_before.items():
+            known = self._objects.get(key)
+            if key not in found and known is not None and version_of(known) == version:
+                self.forget(key)
+                changed.add(key)
+        for made in listed:
+            known = self._objects.get(key_of(made))
+            if known is None or version_of(known) < version_of(made):
+                changed.add(key_of(made))
+            self.see(made)
+        return changed
+
+    def versions(self) -> dict[Key, int]:
+        return {key: version_of(made) for key, made in self._objects.items()}
+
+    def behind(self, versions: dict[Key, int]) -> set[Key]:
+        """Which of these states the watch hasn't brought yet."""
+        return {
+            key for key, version in versions.items() if key in self._objects and self._watched.get(key, 0) < version
+        }
+
+
+@dataclass
+class Cache:
+    """All that reconciling reads."""
+
+    training_jobs: Store = field(default_factory=Store)
+    jobs: Store = field(default_factory=Store)
+
+    def view(self, key: Key) -> JobView | None:
+        found = self.training_jobs.get(key)
+        return None if found is None else JobView(found)
+
+    def children(self, key: Key) -> tuple[ChildJob, ...]:
+        """Jobs that carry the names of this job's, head first."""
+        namespace, name = key
+        found = (self.jobs.get((namespace, child)) for child in job_names(name))
+        return tuple(ChildJob(made) for made in found if made is not None)
+
+
+def job_key(child: Object) -> Key | None:
+    """Key of the job that a child belongs to, by its label."""
+    name = child["metadata"].get("labels", {}).get(names.LABEL_JOB)
+    return None if name is None else (child["metadata"]["namespace"], name)
+
+
+def _slim(metadata: Object) -> Object:
+    return {key: value for key, value in metadata.items() if key != "managedFields"}

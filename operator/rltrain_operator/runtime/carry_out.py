@@ -1,0 +1,100 @@
+"""Carrying a plan out: creates, applies and deletes, with the API server's refusals as an answer."""
+
+from dataclasses import dataclass, field
+
+from rltrain_operator.plan import ChildKey, JobView, Plan, Refusal, child_key
+from rltrain_operator.render import ANNOTATION_HASH, Object
+from rltrain_operator.runtime.api import Api, ApiError
+from rltrain_operator.runtime.kinds import CHILDREN, JOB
+
+
+class JobGone(Exception):
+    """The RLTrainingJob, or its namespace, went away meanwhile."""
+
+
+@dataclass
+class Executor:
+    """Makes it so.
+
+    Attributes:
+        applied: rendered hash of each child known to be in place, by its job's UID.
+    """
+
+    api: Api
+    applied: dict[str, dict[ChildKey, str]] = field(default_factory=dict)
+
+    async def carry_out(self, view: JobView, plan: Plan) -> tuple[Refusal, ...]:
+        """All of the plan's actions; what the API server turned down.
+
+        Jobs are tried first without being made, so that one that is refused leaves no half of a job behind.
+
+        Raises:
+            JobGone: nothing is to be made any more.
+        """
+        for job in plan.delete:
+            await self._delete(view, job.name, job.uid)
+        for child in plan.apply:
+            if child["kind"] == JOB.name and (refusal := await self._apply(view, child, dry_run=True)):
+                return (refusal,)
+        for child in plan.create:
+            if refusal := await self._create(view, child):
+                return (refusal,)
+        for child in plan.apply:
+            if refusal := await self._apply(view, child):
+                return (refusal,)
+        return ()
+
+    async def _delete(self, view: JobView, name: str, uid: str) -> None:
+        try:
+            await self.api.delete(JOB, view.namespace, name, uid)
+        except ApiError as error:
+            if error.code not in (404, 409):
+                raise
+
+    async def _create(self, view: JobView, child: Object) -> Refusal | None:
+        kind = CHILDREN[child["kind"]]
+        try:
+            await self.api.create(kind, child)
+        except ApiError as error:
+            if error.code != 409:
+                return _refused(child, error)
+            # A claim belongs to nobody and is shared by namesakes; a Secret must be this job's own.
+            if child["metadata"].get("ownerReferences") and await self._is_foreign(view, child):
+                return Refusal(*child_key(child), 409, "it belongs to another object")
+        self._note(view, child)
+        return None
+
+    async def _apply(self, view: JobView, child: Object, *, dry_run: bool = False) -> Refusal | None:
+        try:
+            await self.api.apply(CHILDREN[child["kind"]], child, dry_run=dry_run)
+        except ApiError as error:
+            if error.code in (409, 422) and await self._is_foreign(view, child):
+                return Refusal(*child_key(child), 409, "it belongs to another object")
+            return _refused(child, error)
+        if not dry_run:
+            self._note(view, child)
+        return None
+
+    async def _is_foreign(self, view: JobView, child: Object) -> bool:
+        """Whether another owner's object of that name is in the way."""
+        try:
+            found = await self.api.metadata(CHILDREN[child["kind"]], view.namespace, child["metadata"]["name"])
+        except ApiError as error:
+            if error.code == 404:
+                # Gone since: the next visit finds the way clear.
+                return True
+            raise
+        owners = found["metadata"].get("ownerReferences", [])
+        return "deletionTimestamp" in found["metadata"] or view.uid not in [owner["uid"] for owner in owners]
+
+    def _note(self, view: JobView, child: Object) -> None:
+        known = self.applied.setdefault(view.uid, {})
+        known[child_key(child)] = child["metadata"]["annotations"][ANNOTATION_HASH]
+
+
+def _refused(child: Object, error: ApiError) -> Refusal:
+    if error.code == 404 or "is being terminated" in error.message:
+        raise JobGone(error.message) from error
+    if error.code in (400, 403, 409, 422):
+        return Refusal(*child_key(child), error.code, error.message)
+    raise error

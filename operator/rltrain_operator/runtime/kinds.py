@@ -1,0 +1,53 @@
+"""Addresses of the kinds that the operator handles."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from rltrain.api import names
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of object."""
+
+    name: str
+    group: str
+    version: str
+    plural: str
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def path(self, namespace: str | None, name: str | None = None, subresource: str | None = None) -> str:
+        """Path below the API server's address; no namespace means all of them."""
+        parts = [f"apis/{self.group}" if self.group else "api", self.version]
+        parts += ["namespaces", namespace] if namespace else []
+        parts += [part for part in (self.plural, name, subresource) if part]
+        return "/" + "/".join(parts)
+
+
+TRAINING_JOB: Final = Kind(names.KIND, names.GROUP, names.VERSION, names.PLURAL)
+JOB: Final = Kind("Job", "batch", "v1", "jobs")
+POD: Final = Kind("Pod", "", "v1", "pods")
+EVENT: Final = Kind("Event", "", "v1", "events")
+EVENT_TO_POST: Final = Kind("Event", "events.k8s.io", "v1", "events")
+CUSTOM_RESOURCE: Final = Kind("CustomResourceDefinition", "apiextensions.k8s.io", "v1", "customresourcedefinitions")
+
+LISTED: Final = (
+    Kind("Service", "", "v1", "services"),
+    Kind("ConfigMap", "", "v1", "configmaps"),
+    Kind("ServiceAccount", "", "v1", "serviceaccounts"),
+    Kind("Role", "rbac.authorization.k8s.io", "v1", "roles"),
+    Kind("RoleBinding", "rbac.authorization.k8s.io", "v1", "rolebindings"),
+    Kind("NetworkPolicy", "networking.k8s.io", "v1", "networkpolicies"),
+)
+"""Children compared with what they should be on each resync; nothing watches them."""
+
+CREATED: Final = (
+    Kind("Secret", "", "v1", "secrets"),
+    Kind("PersistentVolumeClaim", "", "v1", "persistentvolumeclaims"),
+)
+"""Children made once."""
+
+CHILDREN: Final = {kind.name: kind for kind in (JOB, *LISTED, *CREATED)}

@@ -1,0 +1,110 @@
+"""One visit to a job: see, plan, do, say. Level-triggered: what led to the visit doesn't matter."""
+
+import asyncio
+import logging
+import secrets
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from rltrain.api import names
+from rltrain_operator.plan import JobView, Observed, Plan, make_plan
+from rltrain_operator.render import OperatorConfig
+from rltrain_operator.runtime.api import Api, ApiError
+from rltrain_operator.runtime.cache import Cache, Key
+from rltrain_operator.runtime.carry_out import Executor, JobGone
+from rltrain_operator.runtime.kinds import TRAINING_JOB
+from rltrain_operator.runtime.look import look
+from rltrain_operator.runtime.posting import Poster
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS = 2.0
+"""Shortest time between two looks at one job's pods."""
+
+
+@dataclass
+class Reconciler:
+    """Visits jobs."""
+
+    api: Api
+    cache: Cache
+    config: OperatorConfig
+    executor: Executor
+    poster: Poster
+    _looked: dict[str, float] = field(default_factory=dict)
+    _uids: dict[Key, str] = field(default_factory=dict)
+
+    async def visit(self, key: Key) -> float | None:
+        """Bring a job closer to what it should be; seconds until the next visit, if one is needed."""
+        view = self.cache.view(key)
+        self._forget_predecessor(key, view)
+        if view is None or view.deleting:
+            return None
+        try:
+            return await self._visit(key, view)
+        except JobGone as error:
+            logger.info("the job went away: %s", error, extra=_about(view))
+            return None
+
+    async def _visit(self, key: Key, view: JobView) -> float | None:
+        token = secrets.token_hex(32)
+        seen = Observed(
+            now=datetime.now(UTC),
+            jobs=self.cache.children(key),
+            applied=self.executor.applied.get(view.uid, {}),
+        )
+        plan = make_plan(view, seen, self.config, token)
+        if plan.needs_pods:
+            if (wait := self._wait_to_look(view)) > 0:
+                return wait
+            seen = replace(seen, pods=await look(self.api, view, seen.jobs))
+            plan = make_plan(view, seen, self.config, token)
+        refusals = await self.executor.carry_out(view, plan)
+        if refusals:
+            for refusal in refusals:
+                logger.info("%s %s: %s", refusal.kind, refusal.name, refusal.message, extra=_about(view))
+            plan = make_plan(view, replace(seen, refusals=refusals), self.config, token)
+        await self._say(view, plan)
+        return plan.again_in
+
+    async def _say(self, view: JobView, plan: Plan) -> None:
+        if plan.status is None:
+            return
+        body = {
+            "apiVersion": names.API_VERSION,
+            "kind": names.KIND,
+            # With its UID this can't reach a namesake.
+            "metadata": {"name": view.name, "namespace": view.namespace, "uid": view.uid},
+            "status": plan.status,
+        }
+        try:
+            written = await self.api.apply(TRAINING_JOB, body, subresource="status")
+        except ApiError as error:
+            if error.code in (404, 409):
+                raise JobGone(error.message) from error
+            raise
+        self.cache.training_jobs.see(written)
+        logger.info("state %s", plan.status["state"], extra=_about(view))
+        await self.poster.post(view, plan.events)
+
+    def _wait_to_look(self, view: JobView) -> float:
+        now = asyncio.get_running_loop().time()
+        wait = self._looked.get(view.uid, float("-inf")) + LOOK_SECONDS - now
+        if wait <= 0:
+            self._looked[view.uid] = now
+        return wait
+
+    def _forget_predecessor(self, key: Key, view: JobView | None) -> None:
+        """Drop what is remembered of the job that had this name before."""
+        uid = None if view is None else view.uid
+        before = self._uids.get(key)
+        if before is not None and before != uid:
+            self.executor.applied.pop(before, None)
+            self._looked.pop(before, None)
+            del self._uids[key]
+        if uid is not None:
+            self._uids[key] = uid
+
+
+def _about(view: JobView) -> dict[str, str]:
+    return {"job": f"{view.namespace}/{view.name}", "uid": view.uid}

@@ -1,0 +1,79 @@
+"""How the operator itself runs; flags first, then environment variables."""
+
+import argparse
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rltrain_operator.render import OperatorConfig
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The operator's own settings.
+
+    Attributes:
+        config: what it adds to jobs.
+        namespaces: namespaces watched; none means the whole cluster.
+        workers: jobs looked at at the same time.
+        requests_per_second: longest sustained rate of requests to the API server.
+        resync_seconds: time between two comparisons of everything with what it should be.
+        port: of /healthz and /readyz.
+        host: address that they listen on.
+        log_format: "json" or "plain".
+        log_level: a name of the logging module.
+        identity: reported in events.
+    """
+
+    config: OperatorConfig
+    namespaces: tuple[str, ...] = ()
+    workers: int = 8
+    requests_per_second: float = 50.0
+    resync_seconds: float = 300.0
+    port: int = 8080
+    host: str = "0.0.0.0"
+    log_format: str = "json"
+    log_level: str = "INFO"
+    identity: str = "rltrain-operator"
+
+
+def parse(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> Settings:
+    """Settings from the command line, each with an environment variable behind it."""
+    parser = argparse.ArgumentParser(
+        prog="rltrain-operator", description="Runs RLTrainingJobs on this cluster.", allow_abbrev=False
+    )
+
+    def add(flag: str, default: str, help_: str, type_: type[str] | type[int] | type[float] = str) -> None:
+        variable = "RLTRAIN_" + flag.removeprefix("--").upper().replace("-", "_")
+        text = f"{help_} (environment: {variable})"
+        parser.add_argument(flag, default=environ.get(variable, default), type=type_, help=text)
+
+    add("--trainer-image", "", "image of jobs that name none")
+    add("--trainer-image-pull-policy", "", "its pull policy: Always, IfNotPresent or Never")
+    add("--namespaces", "", "namespaces to watch, separated by commas; empty: the whole cluster")
+    add("--workers", "8", "jobs looked at at the same time", int)
+    add("--requests-per-second", "50", "longest sustained rate of requests", float)
+    add("--resync-seconds", "300", "time between two comparisons of everything", float)
+    add("--host", "0.0.0.0", "address of the probes")
+    add("--port", "8080", "port of the probes", int)
+    add("--log-format", "json", "json or plain")
+    add("--log-level", "INFO", "DEBUG, INFO, WARNING or ERROR")
+    found = parser.parse_args(argv)
+    if not found.trainer_image:
+        parser.error("--trainer-image or RLTRAIN_TRAINER_IMAGE is needed")
+    if found.trainer_image_pull_policy not in ("", "Always", "IfNotPresent", "Never"):
+        parser.error("--trainer-image-pull-policy must be Always, IfNotPresent or Never")
+    if found.log_format not in ("json", "plain"):
+        parser.error("--log-format must be json or plain")
+    return Settings(
+        config=OperatorConfig(found.trainer_image, found.trainer_image_pull_policy or None),
+        namespaces=tuple(name.strip() for name in found.namespaces.split(",") if name.strip()),
+        workers=found.workers,
+        requests_per_second=found.requests_per_second,
+        resync_seconds=found.resync_seconds,
+        port=found.port,
+        host=found.host,
+        log_format=found.log_format,
+        log_level=found.log_level,
+        identity=environ.get("POD_NAME") or "rltrain-operator",
+    )

@@ -1,0 +1,59 @@
+"""Watching with kopf: events fill the cache and make a job's key due, and do nothing else.
+
+No finalizers, no annotations, no timers: nothing of ours is ever in an object's way.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import kopf
+
+from rltrain.api import names
+from rltrain_operator.runtime.cache import Cache, Key, Store, job_key, key_of
+from rltrain_operator.runtime.resync import OWN_CHILDREN
+
+Due = Callable[[Key], None]
+
+
+def settings(*, clusterwide: bool) -> kopf.OperatorSettings:
+    """kopf's settings for an operator that only watches."""
+    made = kopf.OperatorSettings()
+    made.scanning.disabled = not clusterwide
+    made.networking.request_timeout = 30
+    made.watching.inactivity_timeout = 70
+    made.watching.label_selectors["jobs"] = OWN_CHILDREN
+    made.posting.enabled = False
+    made.peering.standalone = True
+    made.process.ultimate_exiting_timeout = None
+    return made
+
+
+def registry(cache: Cache, due: Due) -> kopf.OperatorRegistry:
+    """Handlers of both kinds that are watched."""
+    made = kopf.OperatorRegistry()
+
+    @kopf.on.login(registry=made)
+    def log_in(**kwargs: Any) -> kopf.ConnectionInfo | None:
+        return kopf.login_with_service_account(**kwargs) or kopf.login_with_kubeconfig(**kwargs)
+
+    @kopf.on.event(names.GROUP, names.VERSION, names.PLURAL, registry=made)
+    async def training_job(event: kopf.RawEvent, **_: Any) -> None:
+        found = dict(event["object"])
+        _take(cache.training_jobs, event["type"], found)
+        due(key_of(found))
+
+    @kopf.on.event("batch", "v1", "jobs", registry=made)
+    async def job(event: kopf.RawEvent, **_: Any) -> None:
+        found = dict(event["object"])
+        _take(cache.jobs, event["type"], found)
+        if (key := job_key(found)) is not None:
+            due(key)
+
+    return made
+
+
+def _take(store: Store, kind: str | None, found: dict[str, Any]) -> None:
+    if kind == "DELETED":
+        store.forget(key_of(found), found["metadata"]["uid"])
+    else:
+        store.see(found, watched=True)

@@ -1,0 +1,82 @@
+"""A queue of keys: each at most once, each worked on by one worker at a time, failures ever later."""
+
+import asyncio
+import heapq
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+
+BASE_SECONDS = 0.5
+LONGEST_SECONDS = 60.0
+
+
+@dataclass
+class WorkQueue(Generic[K]):
+    """Keys that are due now or later.
+
+    A key added while it is worked on is due again afterwards: what changed meanwhile isn't missed.
+    """
+
+    _due: dict[K, float] = field(default_factory=dict)
+    _heap: list[tuple[float, int, K]] = field(default_factory=list)
+    _active: set[K] = field(default_factory=set)
+    _failures: dict[K, int] = field(default_factory=dict)
+    _wake: asyncio.Event = field(default_factory=asyncio.Event)
+    _count: int = 0
+
+    def add(self, key: K, after: float = 0.0) -> None:
+        """Make a key due in ``after`` seconds, or earlier if it is so already."""
+        due = asyncio.get_running_loop().time() + after
+        if due < self._due.get(key, float("inf")):
+            self._due[key] = due
+            self._count += 1
+            heapq.heappush(self._heap, (due, self._count, key))
+            self._wake.set()
+
+    async def get(self) -> K:
+        """The next key that is due and that nobody works on; pass it to ``done`` afterwards."""
+        loop = asyncio.get_running_loop()
+        while True:
+            self._wake.clear()
+            now = loop.time()
+            busy = []
+            while self._heap and self._heap[0][0] <= now:
+                due, count, key = heapq.heappop(self._heap)
+                if self._due.get(key) != due:
+                    continue
+                if key in self._active:
+                    busy.append((due, count, key))
+                    continue
+                for entry in busy:
+                    heapq.heappush(self._heap, entry)
+                del self._due[key]
+                self._active.add(key)
+                return key
+            later = self._heap[0][0] - now if self._heap else None
+            for entry in busy:
+                heapq.heappush(self._heap, entry)
+            try:
+                await asyncio.wait_for(self._wake.wait(), later)
+            except TimeoutError:
+                continue
+
+    def done(self, key: K, *, failed: bool = False) -> None:
+        """The work on a key is over; a failed one is due again after a while that doubles each time."""
+        self._active.discard(key)
+        if failed:
+            times = self._failures[key] = self._failures.get(key, 0) + 1
+            self.add(key, min(BASE_SECONDS * 2 ** (times - 1), LONGEST_SECONDS))
+        else:
+            self._failures.pop(key, None)
+        self._wake.set()
+
+    def age(self) -> float:
+        """Seconds that the longest-waiting due key has waited."""
+        now = asyncio.get_running_loop().time()
+        waiting = [due for key, due in self._due.items() if due <= now and key not in self._active]
+        return max((now - due for due in waiting), default=0.0)
+
+    def __len__(self) -> int:
+        return len(self._due) + len(self._active)
