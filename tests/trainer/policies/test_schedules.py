@@ -39,4 +39,4 @@ def test_learning_rate_and_entropy_weight_follow_their_schedules_and_survive_a_r
     resumed.set_state(policy.get_state())
     for each in (policy, resumed):
         assert each.exploration_state()["entropy_coeff"] == pytest.approx(0.2)
-        assert each._adam.param_groups[0]["lr"] == pytest.approx(2.5e-4)  # type: ignore[attr-defined]
+        assert each._lr == pytest.approx(2.5e-4)  # type: ignore[attr-defined]

@@ -15,14 +15,13 @@ class FlatParameters:
         named = list(module.named_parameters())
         first = named[0][1]
         self.size = sum(parameter.numel() for _, parameter in named)
-        self.vector = nn.Parameter(torch.empty(self.size, device=first.device))
+        self.vector = torch.empty(self.size, device=first.device)
         self.gradient = torch.zeros(self.size, device=first.device)
-        self.vector.grad = self.gradient
         self._views: dict[str, torch.Tensor] = {}
         offset = 0
         for name, parameter in named:
             end = offset + parameter.numel()
-            view = self.vector.data[offset:end].view_as(parameter)
+            view = self.vector[offset:end].view_as(parameter)
             view.copy_(parameter.data)
             parameter.data = view
             parameter.grad = self.gradient[offset:end].view_as(parameter)

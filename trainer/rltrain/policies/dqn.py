@@ -104,7 +104,7 @@ class DQNPolicy(TorchPolicy):
         return LearnInfo({**dict(zip(names, stats, strict=True)), "lr": self._lr}, errors)
 
     def update_target(self) -> None:
-        self._target_flat.vector.data.copy_(self._flat.vector.data)
+        self._target_flat.vector.copy_(self._flat.vector)
 
     def set_global_step(self, env_steps: int) -> None:
         super().set_global_step(env_steps)

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from rltrain.api.config import PlanConfig
+from rltrain.models.adam import Adam
 from rltrain.models.flat import FlatParameters
 from rltrain.models.tensors import generator_bytes, restore_generator_bytes
 from rltrain.policies.base import LearnInfo, interpolate
@@ -50,7 +51,7 @@ class TorchPolicy:
             torch.manual_seed(seeds.job)
             network = build()
         self._flat = FlatParameters(network.to(self.device))
-        self._adam = torch.optim.Adam([self._flat.vector], lr=config.lr, eps=adam_epsilon, fused=True)
+        self._adam = Adam(self._flat, adam_epsilon)
         stream = np.random.SeedSequence([seeds.job, seeds.worker])
         self._rng = np.random.default_rng(stream)
         self._generator = torch.Generator(self.device)
@@ -61,7 +62,6 @@ class TorchPolicy:
         self.global_step = env_steps
         if self._lr_schedule:
             self._lr = interpolate(self._lr_schedule, env_steps)
-        self._adam.param_groups[0]["lr"] = self._lr
 
     def update_target(self) -> None:
         pass
@@ -84,8 +84,7 @@ class TorchPolicy:
         self._flat.set(weights)
 
     def learned_state(self) -> State:
-        optimizer = {name: value.cpu().numpy().copy() for name, value in self._adam_state().items()}
-        return {"weights": self._flat.get(), "optimizer": optimizer}
+        return {"weights": self._flat.get(), "optimizer": self._adam.get()}
 
     def get_state(self) -> State:
         return {
@@ -97,9 +96,7 @@ class TorchPolicy:
 
     def set_state(self, state: State) -> None:
         self._flat.set(state["weights"])
-        self._adam.state[self._flat.vector] = {
-            name: torch.from_numpy(value.copy()).to(self._device_of(name)) for name, value in state["optimizer"].items()
-        }
+        self._adam.set(state["optimizer"])
         restore_generator(self._rng, state["rng"])
         restore_generator_bytes(self._generator, state["torch_rng"])
         self.set_global_step(int(state["global_step"]))
@@ -110,21 +107,5 @@ class TorchPolicy:
         norm: torch.Tensor = torch.linalg.vector_norm(gradient)
         if self._grad_clip is not None:
             gradient.mul_((self._grad_clip / (norm + 1e-6)).clamp_(max=1.0))
-        self._adam.step()
+        self._adam.step(self._lr)
         return norm
-
-    def _adam_state(self) -> dict[str, torch.Tensor]:
-        """Adam's tensors, zeros before the first step."""
-        state: dict[str, torch.Tensor] = self._adam.state[self._flat.vector]
-        if not state:
-            vector = self._flat.vector.data
-            state = {
-                "step": torch.zeros((), device=self._device_of("step")),
-                "exp_avg": torch.zeros_like(vector),
-                "exp_avg_sq": torch.zeros_like(vector),
-            }
-            self._adam.state[self._flat.vector] = state
-        return state
-
-    def _device_of(self, name: str) -> torch.device:
-        return self.device
