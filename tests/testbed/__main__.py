@@ -1,32 +1,48 @@
 """python -m testbed up|images|down|volumes"""
 
 import argparse
+import fcntl
 import json
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 from . import images
 from .cluster import choose
-from .layout import IMAGES_JSON, KUBECONFIG
+from .layout import CLUSTER, IMAGES_JSON, KUBECONFIG
 from .shell import TestbedError
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Wait until no other process of this machine changes the cluster."""
+    lock = Path(tempfile.gettempdir()) / f"{CLUSTER}.lock"
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def up() -> None:
     """Bring the test cluster up (does nothing when it is)."""
-    choose().up()
+    with alone():
+        choose().up()
     print(f"export KUBECONFIG={KUBECONFIG}")
 
 
 def build_images() -> None:
     """Build both images and make them available in the cluster."""
-    references = choose().images(images.tags())
+    with alone():
+        references = choose().images(images.tags())
     IMAGES_JSON.write_text(json.dumps(references, indent=1) + "\n")
     print(IMAGES_JSON.read_text(), end="")
 
 
 def down() -> None:
     """Remove the test cluster."""
-    choose().down()
+    with alone():
+        choose().down()
 
 
 def volumes() -> None:

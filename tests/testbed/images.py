@@ -2,11 +2,12 @@
 
 import hashlib
 import os
+import shutil
 from pathlib import Path
 
 from .base_image import ensure_base
 from .layout import CACHE, LOGS, ROOT, RUNTIME
-from .shell import stream
+from .shell import run, stream
 
 DOCKERFILE = ROOT / "images" / "Dockerfile"
 TARGETS = ("trainer", "operator")
@@ -58,6 +59,17 @@ def build_and_push(target: str, reference: str) -> None:
         *(reference, f"docker://{reference}"),
         log=LOGS / f"push-{target}.log",
     )
+    # Earlier images go, and with them the layers that nothing else uses: gigabytes, after a change of dependencies.
+    name, _, tag = reference.rpartition(":")
+    listed = run(*buildah("images", "--format={{.Name}}:{{.Tag}}")).split()
+    if old := [known for known in listed if known.startswith(f"{name}:") and not known.endswith(f":{tag}")]:
+        run(*buildah("rmi", *old))
+
+
+def trim_registry(data: Path, most_bytes: int = 12 * 2**30) -> None:
+    """Throw the registry's images away when they have become too many: the next push brings those in use."""
+    if sum(file.stat().st_size for file in data.rglob("*") if file.is_file()) > most_bytes:
+        shutil.rmtree(data)
 
 
 def build_with_docker(target: str, reference: str) -> None:

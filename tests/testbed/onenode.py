@@ -14,6 +14,7 @@ from .shell import TestbedError, run, step, tail, wait_until
 
 FILES = STATE / "node"
 VOLUMES = STATE / "volumes"
+REGISTRY_DATA = CACHE / "registry"
 SOCKET = "/run/containerd/containerd.sock"
 
 
@@ -36,7 +37,8 @@ class OneNode:
             LOGS.mkdir(parents=True)
             machine = node.create(programs["pause"].resolve())
             pki.make(FILES / "pki")
-            for name, content in configs.files(FILES, CACHE / "registry").items():
+            images.trim_registry(REGISTRY_DATA)
+            for name, content in configs.files(FILES, REGISTRY_DATA).items():
                 (FILES / name).parent.mkdir(parents=True, exist_ok=True)
                 (FILES / name).write_text(content)
         with step("control plane"):

@@ -248,6 +248,16 @@ def test_only_the_image_whose_dependencies_change_gets_a_new_tag(tmp_path: Path)
     assert after["operator"] != before["operator"]
 
 
+def test_a_registry_that_has_grown_too_large_starts_afresh(tmp_path: Path) -> None:
+    blob = tmp_path / "registry/blobs/one"
+    blob.parent.mkdir(parents=True)
+    blob.write_bytes(bytes(100))
+    images.trim_registry(tmp_path / "registry", most_bytes=100)
+    assert blob.exists()
+    images.trim_registry(tmp_path / "registry", most_bytes=99)
+    assert not blob.exists()
+
+
 def test_an_image_archive_holds_the_program_and_digests_that_match(tmp_path: Path) -> None:
     program = tmp_path / "hello"
     program.write_bytes(b"#!program")
