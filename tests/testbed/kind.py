@@ -4,6 +4,7 @@ import json
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from . import configs, images, parts
 from .cluster import link_programs
@@ -11,51 +12,39 @@ from .layout import AUDIT_LOG, BIN, CLUSTER, KUBECONFIG, STATE
 from .oci import write_image
 from .shell import run, step
 
-AUDIT = STATE / "audit"  # a folder, so that the log can be renamed in it
+# Folder of this machine -> where the node sees it.
+PATCHES, CONFIG, AUDIT = (STATE / "kind" / name for name in ("patches", "config", "audit"))
+MOUNTS = {PATCHES: "/etc/kind-patches", CONFIG: "/etc/testbed", AUDIT: "/var/log/testbed"}
 
 
-def configuration() -> dict[str, object]:
-    """kind's configuration: the API server writes its audit log where the tests look for it."""
-    # kubeadm's older and newer ways to write flags differ, and which one kind takes depends on the version of
-    # Kubernetes: a patch of the written static pod does not.
-    command = "/spec/containers/0"
-    patch = [
-        {"op": "add", "path": f"{command}/command/-", "value": "--audit-policy-file=/etc/testbed/audit.json"},
-        {"op": "add", "path": f"{command}/command/-", "value": "--audit-log-path=/var/log/testbed/audit.log"},
-        {"op": "add", "path": f"{command}/command/-", "value": "--audit-log-maxsize=1000"},
-        *(
-            {"op": "add", "path": f"{command}/volumeMounts/-", "value": {"name": name, "mountPath": path}}
-            for name, path in (("testbed-config", "/etc/testbed"), ("testbed-audit", "/var/log/testbed"))
-        ),
-        *(
-            {
-                "op": "add",
-                "path": "/spec/volumes/-",
-                "value": {"name": name, "hostPath": {"path": path, "type": "Directory"}},
-            }
-            for name, path in (("testbed-config", "/etc/testbed"), ("testbed-audit", "/var/log/testbed"))
-        ),
-    ]
-    patches = STATE / "kind-patches"
-    patches.mkdir(parents=True, exist_ok=True)
-    (patches / "kube-apiserver+json.json").write_text(json.dumps(patch))
-    config = STATE / "kind-config"
-    config.mkdir(exist_ok=True)
-    (config / "audit.json").write_text(json.dumps(configs.audit_policy()))
-    AUDIT.mkdir(exist_ok=True)
-    mounts = {patches: "/etc/kind-patches", config: "/etc/testbed", AUDIT: "/var/log/testbed"}
+def api_server_patch() -> list[dict[str, Any]]:
+    """A JSON patch of the API server's pod that turns its audit log on.
+
+    kubeadm's own way to write flags differs between its versions, and kind picks the version: the pod is the same.
+    """
+    container = "/spec/containers/0"
+    flags = configs.flags(
+        audit_policy_file=f"{MOUNTS[CONFIG]}/audit.json",
+        audit_log_path=f"{MOUNTS[AUDIT]}/audit.log",
+        audit_log_maxsize=1000,
+    )
+    folders = {"testbed-config": MOUNTS[CONFIG], "testbed-audit": MOUNTS[AUDIT]}
+    added: list[tuple[str, object]] = [(f"{container}/command/-", flag) for flag in flags]
+    for name, path in folders.items():
+        added.append((f"{container}/volumeMounts/-", {"name": name, "mountPath": path}))
+        added.append(("/spec/volumes/-", {"name": name, "hostPath": {"path": path, "type": "Directory"}}))
+    return [{"op": "add", "path": path, "value": value} for path, value in added]
+
+
+def configuration() -> dict[str, Any]:
+    """kind's configuration: one node that sees our folders and patches its API server."""
+    mounts = [{"hostPath": str(host), "containerPath": inside} for host, inside in MOUNTS.items()]
+    patches = {"kind": "InitConfiguration", "patches": {"directory": MOUNTS[PATCHES]}}
     return {
         "kind": "Cluster",
         "apiVersion": "kind.x-k8s.io/v1alpha4",
-        "nodes": [
-            {
-                "role": "control-plane",
-                "extraMounts": [{"hostPath": str(host), "containerPath": inside} for host, inside in mounts.items()],
-            }
-        ],
-        "kubeadmConfigPatches": [
-            json.dumps({"kind": "InitConfiguration", "patches": {"directory": "/etc/kind-patches"}})
-        ],
+        "nodes": [{"role": "control-plane", "extraMounts": mounts}],
+        "kubeadmConfigPatches": [json.dumps(patches)],
     }
 
 
@@ -70,6 +59,10 @@ class Kind:
             return
         self.down()
         link_programs(BIN, programs)
+        for shared in MOUNTS:
+            shared.mkdir(parents=True)
+        (PATCHES / "kube-apiserver+json.json").write_text(json.dumps(api_server_patch()))
+        (CONFIG / "audit.json").write_text(json.dumps(configs.audit_policy()))
         with step("kind"):
             run(
                 *(programs["kind"], "create", "cluster", f"--name={CLUSTER}", f"--kubeconfig={KUBECONFIG}"),

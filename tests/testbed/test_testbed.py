@@ -13,7 +13,7 @@ from uuid import uuid4
 
 import pytest
 
-from testbed import configs, images, manifests, node, oci, packages, parts
+from testbed import configs, images, kind, manifests, node, oci, packages, parts
 from testbed.layout import AUDIT_LOG, BIN, IMAGES_JSON, KUBECONFIG, PARTS
 from testbed.shell import TestbedError, run, wait_until
 
@@ -286,6 +286,17 @@ def test_every_server_listens_on_the_node_or_on_loopback(tmp_path: Path) -> None
     assert not [word for command in commands.values() for word in command if "0.0.0.0" in word or "[::]" in word]
     assert "--bind-address=10.213.77.2" in commands["kube-apiserver"]
     assert configs.registry(tmp_path)["http"]["addr"].startswith("10.213.77.2:")
+
+
+def test_kind_writes_its_audit_log_into_a_folder_of_the_machine() -> None:
+    mounts = kind.configuration()["nodes"][0]["extraMounts"]
+    seen = {mount["containerPath"]: mount["hostPath"] for mount in mounts}
+    patch = kind.api_server_patch()
+    flag = next(step["value"] for step in patch if "--audit-log-path=" in str(step["value"]))
+    inside, _, name = flag.removeprefix("--audit-log-path=").rpartition("/")
+    assert Path(seen[inside], name) == kind.AUDIT / "audit.log"
+    volumes = [step["value"]["hostPath"]["path"] for step in patch if step["path"] == "/spec/volumes/-"]
+    assert set(volumes) < set(seen)
 
 
 def test_volumes_have_names_and_folders_of_their_own(tmp_path: Path) -> None:
