@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -309,8 +310,12 @@ def test_a_process_is_told_from_a_later_one_and_from_a_dead_one() -> None:
     child = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
     started = node.start_ticks(child.pid)
     assert started is not None
+    assert started > (node.start_ticks(1) or 0)
     assert node.Node(child.pid, started, "", {}, []).alive
     assert not node.Node(child.pid, started + 1, "", {}, []).alive
+    child.kill()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert not node.Node(child.pid, started, "", {}, []).alive  # it still has its number, as a zombie
     child.communicate()
     assert not node.Node(child.pid, started, "", {}, []).alive
 
