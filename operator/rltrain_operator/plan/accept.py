@@ -1,10 +1,9 @@
 """Reading a job's spec as the API server hands it out."""
 
-from pydantic import ValidationError
-
+from rltrain.api.check import check
+from rltrain.api.document import unplaced
 from rltrain.api.errors import InvalidManifest
 from rltrain.api.job import RLTrainingJob
-from rltrain.api.problems import guess_plan, problems_of
 from rltrain_operator.plan.observed import JobView
 
 
@@ -16,8 +15,7 @@ def accept(view: JobView) -> RLTrainingJob:
     """
     metadata = {"name": view.name, "namespace": view.namespace, "uid": view.uid, "generation": view.generation}
     tree = {key: view.raw.get(key) for key in ("apiVersion", "kind", "spec")}
-    try:
-        return RLTrainingJob.model_validate({**tree, "metadata": metadata})
-    except ValidationError as error:
-        raise InvalidManifest(problems_of(error, guess_plan(tree["spec"])), view.name) from error
-
+    job, problems = check(unplaced({**tree, "metadata": metadata}))
+    if job is None:
+        raise InvalidManifest(problems, view.name)
+    return job

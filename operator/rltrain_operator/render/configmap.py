@@ -1,11 +1,7 @@
 """ConfigMaps: the resolved manifest, and environment defaults that a user may override."""
 
-from io import StringIO
-
-from ruamel.yaml import YAML
-
 from rltrain.api import names
-from rltrain.api.job import RLTrainingJob
+from rltrain.api.resolve import resolved_yaml
 from rltrain_operator.render.context import Context, Object
 from rltrain_operator.render.roles import RoleView
 
@@ -29,23 +25,7 @@ def defaults_name(ctx: Context) -> str:
 
 def manifest(ctx: Context) -> Object:
     """What the head and the nodes read: the job as resolved, without its status."""
-    return ctx.object("v1", "ConfigMap", manifest_name(ctx), data={MANIFEST_KEY: manifest_yaml(ctx.job)})
-
-
-def manifest_yaml(job: RLTrainingJob) -> str:
-    """The resolved manifest as YAML 1.2, every default written out; null isn't the same as not given."""
-    metadata = {"name": job.metadata.name, "namespace": job.metadata.namespace, "uid": job.metadata.uid}
-    tree = {
-        "apiVersion": job.api_version,
-        "kind": job.kind,
-        "metadata": {key: value for key, value in metadata.items() if value is not None},
-        "spec": job.spec.model_dump(mode="json", by_alias=True),
-    }
-    text = StringIO()
-    yaml = YAML(typ="safe", pure=True)
-    yaml.default_flow_style = False
-    yaml.dump(tree, text)
-    return text.getvalue()
+    return ctx.object("v1", "ConfigMap", manifest_name(ctx), data={MANIFEST_KEY: resolved_yaml(ctx.job)})
 
 
 def defaults(ctx: Context, role: RoleView) -> Object | None:

@@ -26,8 +26,8 @@ QUANTITY_PATTERN = r"^[0-9]+(\.[0-9]+)?(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?$"
 
 
 def _quantity(value: Any) -> Any:
-    """Kubernetes takes ``cpu: 2`` as well as ``cpu: "2"``."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    """Kubernetes takes ``cpu: 2`` as well as ``cpu: "2"``, but no unquoted fraction in a custom resource."""
+    if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     return value
 

@@ -38,7 +38,7 @@ class Problem:
     """One thing wrong with a manifest.
 
     Attributes:
-        path: dotted path of the field, e.g. ``spec.config.lr``.
+        path: dotted path of the field, e.g. ``spec.config.lr``; empty for the file as a whole.
         message: what was given and what is allowed.
         hint: the nearest right name, the section a key belongs in, or the line to write instead.
         line, column: 1-based place in the file, where it is known.

@@ -1,157 +1,134 @@
-"""Manifest files -> RLTrainingJob, or all that is wrong with them at once."""
+"""A manifest from a file, with all its problems at once."""
 
+import difflib
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path as FilePath
-from typing import Any, Final
-
-from pydantic import ValidationError
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
 
 from rltrain.api import names
-from rltrain.api.errors import InvalidManifest, Problem
+from rltrain.api.check import check
+from rltrain.api.document import Documents, Mark, Node, parse, problem
+from rltrain.api.errors import InvalidInput, InvalidManifest, Problem
 from rltrain.api.job import RLTrainingJob
-from rltrain.api.problems import guess_plan, problems_of
-from rltrain.api.yaml_text import Document, Path, dotted, parse, parse_value
+from rltrain.api.overrides import apply_overrides
 
-_MAX_BYTES: Final = 1 << 20
-"""More than etcd would take; a bigger file is something else."""
+STDIN: Final = "-"
+MAX_BYTES: Final = 1 << 20
+"""etcd takes no larger objects."""
 
 
-def load_job(path: FilePath | str, overrides: Sequence[str] = ()) -> RLTrainingJob:
-    """Read, override and validate a manifest.
+@dataclass(frozen=True)
+class Loaded:
+    """A job and the document that it was read from."""
+
+    job: RLTrainingJob
+    root: Node
+
+
+def load_job(path: str | Path, overrides: Sequence[str] = ()) -> RLTrainingJob:
+    """Read a manifest.
 
     Args:
-        path: a YAML or JSON file; "-" is standard input.
-        overrides: `path=value` with the path below `spec` (the prefix may be left out) or `metadata`, the value YAML.
+        path: a YAML or JSON file, or ``-`` for stdin.
+        overrides: ``path=value`` each, see `apply_overrides`.
 
     Raises:
-        InvalidManifest: every problem with its path and, where it stands in the file, line and column.
+        InvalidManifest: with all problems.
+        InvalidInput: there is no such file, or it isn't text.
     """
-    return parse_job(_read(str(path)), str(path), overrides)
+    return load(path, overrides).job
 
 
-def parse_job(text: str, source: str = "manifest", overrides: Sequence[str] = ()) -> RLTrainingJob:
-    """As `load_job`, of a text."""
-    document = _wanted(parse(text), source)
-    problems = list(document.problems)
-    if document.data is None and problems:
+def load(path: str | Path, overrides: Sequence[str] = ()) -> Loaded:
+    """`load_job`, with the document for whoever needs to know where a value came from."""
+    source = "<stdin>" if str(path) == STDIN else str(path)
+    return load_text(_read(path), overrides, source)
+
+
+def load_text(text: str, overrides: Sequence[str] = (), source: str = "manifest") -> Loaded:
+    """`load` of a text; `source` is its name in messages."""
+    found = parse(text)
+    problems = list(found.problems)
+    if found.broken:
         raise InvalidManifest(problems, source)
-    if not isinstance(document.data, dict):
-        raise InvalidManifest([Problem("", "a manifest is a map that begins with apiVersion and kind")], source)
-    flags: dict[Path, str] = {}
-    for override in overrides:
-        try:
-            flags[_override(document.data, override)] = override
-        except ValueError as error:
-            problems.append(Problem(f"--set {override}", str(error)))
-    job, found = validate(document.data)
-    # What YAML itself makes doubtful has been told already, with the remedy.
-    told = {problem.path for problem in problems}
-    problems += [_placed(problem, document, flags) for problem in found if problem.path not in told]
-    if job is None or problems:
+    root, more = apply_overrides(_wanted(found, source), overrides)
+    problems += more
+    job, more = check(root)
+    # Of a value that can't be read nothing more needs to be said.
+    told = {p.path for p in problems}
+    problems += [p for p in more if p.path not in told]
+    if problems or job is None:
         raise InvalidManifest(sorted(problems, key=lambda p: (p.line or 0, p.column or 0)), source)
-    return job
+    return Loaded(job, root)
 
 
-def validate(data: dict[str, Any]) -> tuple[RLTrainingJob | None, list[Problem]]:
-    """A manifest that is data already, such as an object from the API server: the job, or its problems."""
-    spec = data.get("spec")
-    plan = guess_plan(spec)
-    problems: list[Problem] = []
-    if isinstance(spec, dict) and spec.get("plan") != plan:
-        try:
-            RLTrainingJob.model_validate({**data, "spec": {"plan": spec.get("plan")}}, by_alias=True, by_name=False)
-        except ValidationError as error:
-            problems += [problem for problem in problems_of(error, plan) if problem.path == "spec.plan"]
-        # The rest is checked as if the plan had been written right, so that all problems are told at once.
-        data = {**data, "spec": {**spec, "plan": plan}}
+def _read(path: str | Path) -> str:
+    if str(path) == STDIN:
+        data, name = sys.stdin.buffer.read(MAX_BYTES + 1), "stdin"
+    else:
+        data, name = _read_file(Path(path)), str(path)
+    if len(data) > MAX_BYTES:
+        raise InvalidInput(f"{name} is larger than {MAX_BYTES >> 20} MiB: a manifest is a few lines of YAML")
     try:
-        job = RLTrainingJob.model_validate(data, by_alias=True, by_name=False)
-    except ValidationError as error:
-        return None, problems + problems_of(error, plan)
-    return (None if problems else job), problems
-
-
-def _read(path: str) -> str:
-    def refuse(message: str, hint: str) -> InvalidManifest:
-        return InvalidManifest([Problem("", message, hint)], path)
-
-    try:
-        raw = sys.stdin.buffer.read(_MAX_BYTES + 1) if path == "-" else _bytes(FilePath(path))
-    except FileNotFoundError:
-        raise refuse("there is no such file", _neighbours(FilePath(path))) from None
-    except IsADirectoryError:
-        raise refuse("is a folder", "name the manifest in it") from None
-    except OSError as error:
-        raise refuse(f"can't be read: {error.strerror}", "check its permissions") from None
-    if len(raw) > _MAX_BYTES:
-        raise refuse("is larger than 1 MiB, which no manifest is", "name a YAML file")
-    try:
-        text = raw.decode("utf-8-sig")
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise refuse("isn't text in UTF-8", "name a YAML file") from None
+        text = "\0"
+    if "\0" in text:
+        raise InvalidInput(f"{name} is not a text file in UTF-8: give a manifest in YAML")
     if not text.strip():
-        raise refuse("is empty", "see examples/ for manifests")
+        raise InvalidInput(f"{name} is empty: give a manifest, an {names.KIND} in YAML")
     return text
 
 
-def _bytes(path: FilePath) -> bytes:
-    with path.open("rb") as file:
-        return file.read(_MAX_BYTES + 1)
+def _read_file(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise InvalidInput(f"there is no file {path}{_similar(path)}") from None
+    except IsADirectoryError:
+        raise InvalidInput(f"{path} is a folder: give one of its files{_manifests_in(path)}") from None
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"can't read {path}: {getattr(error, 'strerror', None) or error}") from None
 
 
-def _neighbours(path: FilePath) -> str:
-    folder = path.parent
-    if not folder.is_dir():
-        return f"there is no folder {folder} either"
-    found = sorted(file.name for file in folder.iterdir() if file.suffix in (".yaml", ".yml", ".json"))
-    return f"in {folder} there are {', '.join(found[:5])}" if found else f"no manifest is in {folder}"
+def _similar(path: Path) -> str:
+    try:
+        there = [entry.name for entry in path.parent.iterdir() if entry.is_file()]
+    except OSError:
+        return ""
+    close = difflib.get_close_matches(path.name, there, n=1)
+    return f": did you mean {path.with_name(close[0])}" if close else ""
 
 
-def _wanted(documents: list[Document], source: str) -> Document:
-    if not documents:
-        raise InvalidManifest([Problem("", "holds no YAML document", "see examples/ for manifests")], source)
-    jobs = [d for d in documents if isinstance(d.data, dict) and d.data.get("kind") == names.KIND]
+def _manifests_in(folder: Path) -> str:
+    found = sorted(entry.name for entry in folder.iterdir() if entry.suffix in (".yaml", ".yml", ".json"))
+    return f", such as {folder / found[0]}" if found else ""
+
+
+def _wanted(found: Documents, source: str) -> Node:
+    """The one document that is a job, or the only one."""
+    jobs = [root for root in found.roots if isinstance(root.value, dict) and _kind(root) == names.KIND]
+    if len(jobs) == 1:
+        return jobs[0]
+    if not found.roots:
+        raise InvalidInput(f"{source} holds no document: give a manifest, an {names.KIND} in YAML")
     if len(jobs) > 1:
-        raise InvalidManifest(
-            [Problem("", f"holds {len(jobs)} {names.KIND}s", "put each into a file of its own")], source
-        )
-    return jobs[0] if jobs else documents[0]
+        places = ", ".join(str(root.mark.line) for root in jobs)
+        message = f"holds {len(jobs)} {names.KIND} documents (lines {places})"
+        raise InvalidManifest([_at(jobs[1].mark, message, "give each a file of its own")], source)
+    if len(found.roots) > 1:
+        message = f"holds {len(found.roots)} documents, none of kind {names.KIND}"
+        raise InvalidManifest([_at(found.roots[0].mark, message, None)], source)
+    return found.roots[0]
 
 
-def _override(data: dict[str, Any], override: str) -> Path:
-    """Put `path=value` into the data. Raises ValueError."""
-    path, equals, value = override.partition("=")
-    parts: Path = tuple(path.strip().split("."))
-    if not equals or not all(parts):
-        raise ValueError("write it as path=value, e.g. --set config.lr=1e-3")
-    if parts[0] not in ("spec", "metadata"):
-        parts = ("spec", *parts)
-    section: Any = data
-    for part in parts[:-1]:
-        if section.get(part) is None:
-            section[part] = {}
-        section = section[part]
-        if not isinstance(section, dict):
-            raise ValueError(f"{part} holds a value, not keys")
-    section[parts[-1]] = parse_value(value)
-    return parts
+def _kind(root: Node) -> object:
+    _, node, depth = root.find(("kind",))
+    return node.value if depth == 1 else None
 
 
-def _placed(problem: Problem, document: Document, flags: dict[Path, str]) -> Problem:
-    """With line and column of the field, or of the nearest section that is written down."""
-    by_path = {dotted(path): path for path in [*document.places, *flags]}
-    path = by_path.get(problem.path)
-    while path is None or (path not in document.places and path not in flags):
-        if path is None:
-            parent = problem.path.rpartition(".")[0]
-            while parent and parent not in by_path:
-                parent = parent.rpartition(".")[0]
-            path = by_path.get(parent, ())
-        else:
-            path = path[:-1]
-    if path in flags:
-        return replace(problem, path=f"--set {flags[path]}: {problem.path}")
-    line, column = document.places[path]
-    return replace(problem, line=line, column=column)
+def _at(mark: Mark, message: str, hint: str | None) -> Problem:
+    return problem((), mark, message, hint)

@@ -1,30 +1,82 @@
-"""A manifest with every default filled in: what `manifest.yaml` and the job's ConfigMap hold."""
+"""The manifest as resolved: every default written out, and where each value came from."""
 
-import io
-from typing import Any
+import re
+from collections.abc import Iterator
+from io import StringIO
+from typing import Any, Literal
 
 from ruamel.yaml import YAML
+from ruamel.yaml.nodes import ScalarNode
+from ruamel.yaml.representer import SafeRepresenter
 
+from rltrain.api import scalars
+from rltrain.api.document import Node, Path
 from rltrain.api.job import RLTrainingJob
+
+Origin = Literal["file", "flag", "plan", "default"]
 
 
 def resolved(job: RLTrainingJob) -> dict[str, Any]:
-    """As plain data, with the user's metadata only and without status."""
-    metadata = job.metadata.model_dump(by_alias=True, include={"name", "namespace", "labels", "annotations"})
-    spec = job.spec.model_dump(by_alias=True, mode="json", exclude_none=True)
+    """The job without its status, as the tree of a manifest. Null isn't the same as not given, so it is kept."""
+    metadata = job.metadata.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    kept = ("name", "namespace", "uid", "labels", "annotations")
     return {
         "apiVersion": job.api_version,
         "kind": job.kind,
-        "metadata": {key: value for key, value in metadata.items() if value},
-        "spec": {"plan": spec.pop("plan"), **spec},
+        "metadata": {key: metadata[key] for key in kept if key in metadata},
+        "spec": job.spec.model_dump(mode="json", by_alias=True),
     }
 
 
-def to_yaml(data: Any) -> str:
-    """YAML in block style, keys in their order."""
-    writer = YAML()
-    writer.default_flow_style = False
-    writer.indent(mapping=2, sequence=4, offset=2)
-    stream = io.StringIO()
-    writer.dump(data, stream)
-    return stream.getvalue()
+def resolved_yaml(job: RLTrainingJob) -> str:
+    """`resolved` as YAML."""
+    return to_yaml(resolved(job))
+
+
+def origins(job: RLTrainingJob, root: Node) -> Iterator[tuple[Path, Any, Origin]]:
+    """Path, value and origin of each value below ``spec``; ``plan`` is a default that the plan sets."""
+    yield from _origins(resolved(job)["spec"], ("spec",), root)
+
+
+def _origins(value: Any, path: Path, root: Node) -> Iterator[tuple[Path, Any, Origin]]:
+    if isinstance(value, dict) and value:
+        for key, inner in value.items():
+            yield from _origins(inner, (*path, key), root)
+        return
+    _, node, depth = root.find(path)
+    if depth == len(path):
+        yield path, value, "flag" if node.mark.flag is not None else "file"
+    else:
+        yield path, value, "plan" if path[:2] == ("spec", "config") else "default"
+
+
+_OLD_FORMS = re.compile(r"=|[-+]?[0-9][0-9:_.TtZ +-]*")
+"""Values, dates and base-60 numbers to some YAML 1.1 parsers."""
+
+
+class _Representer(SafeRepresenter):
+    """Quotes all text that some reader would take for something else."""
+
+
+def _represent_text(representer: SafeRepresenter, text: str) -> ScalarNode:
+    try:
+        plain = scalars.resolve(text) == text and not _OLD_FORMS.fullmatch(text)
+    except scalars.Ambiguous:
+        plain = False
+    style: str | None = "|" if "\n" in text else None if plain else '"'
+    return representer.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Representer.add_representer(str, _represent_text)
+
+
+def to_yaml(tree: object) -> str:
+    """YAML that 1.1 and 1.2 parsers read alike."""
+    yaml = YAML(typ="safe", pure=True)
+    yaml.Representer = _Representer
+    yaml.default_flow_style = False
+    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    yaml.width = 110
+    text = StringIO()
+    yaml.dump(tree, text)
+    return text.getvalue()

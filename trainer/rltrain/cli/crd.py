@@ -3,9 +3,9 @@
 import typer
 
 from rltrain.api.crd import crd as make_crd
-from rltrain.api.resolve import dump_yaml
+from rltrain.api.resolve import to_yaml
 
 
 def crd() -> None:
     """Print the CustomResourceDefinition."""
-    typer.echo(dump_yaml(make_crd()), nl=False)
+    typer.echo(to_yaml(make_crd()), nl=False)

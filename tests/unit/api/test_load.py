@@ -1,0 +1,295 @@
+"""A manifest is read as kubectl would read it, or refused with all its problems, their places and what was meant."""
+
+import io
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rltrain.api.errors import InvalidInput, InvalidManifest, Problem
+from rltrain.api.job import DDPPOSpec, DQNSpec
+from rltrain.api.load import load_job, load_text
+from unit.api.conftest import GOOD, manifest
+
+Problems = Callable[..., list[Problem]]
+
+
+def spec(body: str, *overrides: str) -> DQNSpec:
+    found = load_text(manifest(body), overrides).job.spec
+    assert isinstance(found, DQNSpec)
+    return found
+
+
+class TestNumbersOfCase16:
+    @pytest.mark.parametrize(
+        ("text", "value"), [("1e-4", 1e-4), ("1.0e-4", 1e-4), ("1E-4", 1e-4), (".5", 0.5), ("1", 1.0)]
+    )
+    def test_exponents_are_floats(self, text: str, value: float) -> None:
+        assert spec(f"config: {{lr: {text}}}").config.lr == value
+
+    @pytest.mark.parametrize("text", ["1e6", "1.0e6", "1000000", "+1000000", "0xF4240"])
+    def test_whole_floats_are_integers(self, text: str) -> None:
+        seed = spec(f"seed: {text}").seed
+        assert seed == 1_000_000
+        assert isinstance(seed, int)
+
+    @pytest.mark.parametrize(
+        ("line", "path", "column", "remedy"),
+        [
+            ('config: {lr: "1e-4"}', "spec.config.lr", 12, "1e-4 without quotes"),
+            ("seed: 50k", "spec.seed", 3, "write 50000"),
+            ("seed: 1.5", "spec.seed", 3, None),
+            ("config: {noisy: yes}", "spec.config.noisy", 19, 'true or "yes"'),
+            ("seed: 012", "spec.seed", 9, "write 12"),
+            ("seed: 1_000", "spec.seed", 9, "write 1000"),
+            ("seed: 0b11", "spec.seed", 9, "write 3"),
+            ("seed: true", "spec.seed", 3, None),
+            ("config: {lr: .inf}", "spec.config.lr", 16, "finite"),
+            ("config: {lr: 1e999}", "spec.config.lr", 16, "1.8e308"),
+            ("seed: 99999999999999999999", "spec.seed", 9, "exponent"),
+            ("config: {noisy: 1}", "spec.config.noisy", 12, None),
+            ("head: {resources: {limits: {cpu: 0.5}}}", "spec.head.resources.limits.cpu", 31, '"0.5"'),
+        ],
+    )
+    def test_what_cannot_be_meant_is_refused_with_its_place_and_remedy(
+        self, problems: Problems, line: str, path: str, column: int, remedy: str | None
+    ) -> None:
+        (found,) = problems(manifest(line))
+        assert (found.path, found.line, found.column) == (path, 8, column)
+        if remedy is not None:
+            assert remedy in (found.hint or "")
+
+    @pytest.mark.parametrize(
+        "text",
+        ["y", "N", "on", "Off", "NO", "012", "+0o17", "1_0.5", "-.inf", ".NaN", "-0b1", "0X1F", "0_1", "0x_1", "08"],
+    )
+    def test_ambiguous_text_is_refused_in_free_form_objects_too(self, problems: Problems, text: str) -> None:
+        (found,) = problems(manifest().replace("{id: CartPole-v1}", f"{{id: x, kwargs: {{mode: {text}}}}}"))
+        assert found.path == "spec.env.kwargs.mode"
+
+    def test_key_given_twice_is_refused_where_it_is_given_again(self, problems: Problems) -> None:
+        (found,) = problems(manifest("seed: 1\nseed: 2"))
+        assert (found.path, found.line, found.column) == ("spec.seed", 9, 3)
+        assert "line 8" in found.message
+
+    @pytest.mark.parametrize("key", ["1", "yes", "null", "1.5"])
+    def test_key_that_is_not_text_is_refused(self, problems: Problems, key: str) -> None:
+        text = manifest("").replace("{id: CartPole-v1}", f"{{id: CartPole-v1, kwargs: {{{key}: 1}}}}")
+        (found,) = problems(text)
+        assert f'write "{key}"' in (found.hint or "")
+
+
+class TestProblemsOfCase15:
+    @pytest.mark.parametrize(
+        ("plan", "line", "hint"),
+        [
+            ("DQN", "learning_rate: 1e-4", "spec.config.lr"),
+            ("DQN", "lr: 1e-4", "spec.config.lr"),
+            ("DQN", "config: {num_workers: 2}", "spec.rollouts.replicas"),
+            ("DDPPO", "config: {num_workers: 2}", "spec.workers.replicas"),
+            ("DDPPO", "config: {num_env_runners: 2}", "spec.workers.replicas"),
+            ("DDPPO", "config: {train_batch_size: 400}", "rollout_fragment_length * num_envs_per_worker"),
+            ("DDPPO", "config: {torch_distributed_backend: gloo}", "spec.workers.collective.backend"),
+            ("DDPPO", "config: {kl_target: 0.2}", "drift apart"),
+            ("DQN", "config: {num_gpus: 1}", "nvidia.com/gpu"),
+            ("DQN", "config: {batch_mode: complete_episodes}", "rollout_fragment_length"),
+            ("DDPPO", "config: {double_q: true}", "a key of plan DQN, not of DDPPO"),
+            ("DQN", "config: {sgd_minibatch_size: 5}", "a key of plan DDPPO, not of DQN"),
+            ("DQN", "config: {gama: 0.9}", "gamma"),
+            ("DQN", "config: {seed: 1}", "spec.seed"),
+            ("DQN", "workers: {replicas: 2}", "spec.rollouts"),
+            ("DDPPO", "rollouts: {replicas: 2}", "spec.workers"),
+            ("DQN", "replay: {replicas: 2}", "buffer_size"),
+            ("DQN", "sede: 1", "seed"),
+            ("DQN", "run_policy: {}", "runPolicy"),
+            ("DQN", "labels: {a: b}", "metadata.labels"),
+        ],
+    )
+    def test_unknown_key_leads_to_what_was_meant(self, problems: Problems, plan: str, line: str, hint: str) -> None:
+        (found,) = problems(manifest(line, plan))
+        assert "unknown key" in found.message
+        assert hint in (found.hint or "")
+        assert found.line == (9 if plan == "DDPPO" else 8)
+
+    def test_key_in_snake_case_is_refused_where_the_manifest_has_camel_case(self, problems: Problems) -> None:
+        (found,) = problems(GOOD.replace("envSteps", "envSteps: 5, env_steps") % "DQN")
+        assert (found.path, found.hint) == ("spec.stop.env_steps", "did you mean envSteps")
+
+    def test_all_problems_are_told_at_once_in_the_order_of_the_file(self, problems: Problems) -> None:
+        text = manifest("learning_rate: 1e-4\nseed: 012\nconfig:\n  gama: 1\n  lr: -1\n  v_min: no")
+        assert [(p.line, p.path) for p in problems(text)] == [
+            (8, "spec.learning_rate"),
+            (9, "spec.seed"),
+            (11, "spec.config.gama"),
+            (12, "spec.config.lr"),
+            (13, "spec.config.v_min"),
+        ]
+
+    def test_relation_between_fields_is_placed_at_the_one_that_is_given(self, problems: Problems) -> None:
+        (found,) = problems(manifest("config:\n  gamma: 0.5\n  n_step: 9"))
+        assert (found.path, found.line) == ("spec.config.n_step", 10)
+        (found,) = problems(manifest("workers:\n  replicas: 1\n  minReplicas: 2", "DDPPO"))
+        assert (found.path, found.line) == ("spec.workers.minReplicas", 10)
+
+    @pytest.mark.parametrize(
+        ("plan", "words"),
+        [
+            ("Apex", "not in this release"),
+            ("apex", "not in this release"),
+            ("DQM", "did you mean DQN"),
+            ("dd-ppo", "did you mean DDPPO"),
+            ("42", "one of DDPPO, DQN"),
+        ],
+    )
+    def test_wrong_plan_is_answered_and_the_rest_is_still_judged(
+        self, problems: Problems, plan: str, words: str
+    ) -> None:
+        found = problems(GOOD % plan + "  seed: -1\n  workers: {replicas: 1}\n")
+        assert words in str(found[0])
+        assert "spec.seed" in [p.path for p in found]
+
+    def test_missing_fields_are_told_at_their_parent(self, problems: Problems) -> None:
+        found = problems(
+            "apiVersion: rltrain.dev/v1alpha1\nkind: RLTrainingJob\nmetadata: {name: a}\nspec: {plan: DDPPO}\n"
+        )
+        assert {(p.path, p.line) for p in found} == {("spec.env", 4), ("spec.stop", 4), ("spec.workers", 4)}
+
+    @pytest.mark.parametrize("name", ["a" * 41, "1a", "a.b", "A", "a-", "a" * 63, "a" * 78])
+    def test_name_that_pods_cannot_carry_is_refused(self, problems: Problems, name: str) -> None:
+        (found,) = problems(manifest().replace("cartpole", f'"{name}"'))
+        assert found.path == "metadata.name"
+        if len(name) > 40:
+            assert f"has {len(name)} characters, at most 40" in found.message
+
+    def test_longest_legal_name_is_taken(self) -> None:
+        assert load_text(manifest().replace("cartpole", "a" * 40)).job.metadata.name == "a" * 40
+
+    @pytest.mark.parametrize(
+        ("text", "line", "words"),
+        [
+            ("spec:\n\tplan: DQN\n", 2, "indent with spaces"),
+            ("spec:\n  plan: DQN\n   seed: 1\n", 3, "indentation"),
+            ("spec: [1, 2\n", 2, "not YAML"),
+            ("spec: 'open\n", 2, "not YAML"),
+        ],
+    )
+    def test_broken_yaml_is_told_with_its_place(self, problems: Problems, text: str, line: int, words: str) -> None:
+        (found,) = problems(text)
+        assert found.line == line
+        assert words in str(found)
+
+
+class TestFiles:
+    def test_missing_file_folder_binary_and_empty_file_are_answered_in_a_sentence(self, tmp_path: Path) -> None:
+        (tmp_path / "job.yaml").write_text(manifest())
+        (tmp_path / "binary").write_bytes(bytes(range(256)))
+        (tmp_path / "empty").write_text("\n\n")
+        (tmp_path / "comment").write_text("# nothing\n")
+        (tmp_path / "large").write_text("#" * (2 << 20))
+        for name, words in [
+            ("jobs.yaml", f"there is no file .*did you mean {tmp_path / 'job.yaml'}"),
+            ("", "is a folder.*job.yaml"),
+            ("binary", "not a text file"),
+            ("empty", "is empty"),
+            ("comment", "holds no document"),
+            ("large", "larger than 1 MiB"),
+        ]:
+            with pytest.raises(InvalidInput, match=words):
+                load_job(tmp_path / name)
+
+    def test_file_is_read_with_or_without_a_byte_order_mark_and_as_json(self, tmp_path: Path) -> None:
+        path = tmp_path / "job.yaml"
+        path.write_bytes(b"\xef\xbb\xbf" + manifest("seed: 3").encode())
+        assert load_job(path).spec.seed == 3
+        path.write_text(load_job(path).model_dump_json(by_alias=True, exclude_none=True))
+        assert load_job(path).spec.seed == 3
+
+    def test_hyphen_is_stdin(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(manifest("seed: 4").encode())))
+        assert load_job("-").spec.seed == 4
+
+    def test_the_one_job_among_several_documents_is_taken(self) -> None:
+        other = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+        assert load_text(f"---\n{other}---\n{manifest('seed: 5')}---\n").job.spec.seed == 5
+
+    def test_several_jobs_in_one_file_are_refused_with_their_lines(self, problems: Problems) -> None:
+        (found,) = problems(f"{manifest()}---\n{manifest()}")
+        assert "2 RLTrainingJob documents (lines 1, 9)" in found.message
+
+    def test_message_names_the_file(self, tmp_path: Path) -> None:
+        path = tmp_path / "job.yaml"
+        path.write_text(manifest("seed: -1"))
+        with pytest.raises(InvalidManifest, match=f"{path}:8:3: spec.seed: must be at least 0, not -1"):
+            load_job(path)
+
+
+class TestAnchors:
+    def test_anchors_and_merge_keys_are_written_out(self) -> None:
+        body = (
+            "head:\n  resources: {limits: &big {cpu: 2, memory: 4Gi}}\n"
+            "rollouts:\n  replicas: 1\n  resources:\n    limits:\n      <<: *big\n      cpu: 1"
+        )
+        assert spec(body).rollouts.resources.limits == {"cpu": "1", "memory": "4Gi"}
+
+    def test_earlier_object_of_a_merge_list_wins(self) -> None:
+        kwargs = "env:\n  id: x\n  kwargs: {a: &a {k: 1}, b: &b {k: 2, l: 2}, c: {<<: [*a, *b]}}"
+        text = manifest(kwargs).replace("  env: {id: CartPole-v1}\n", "")
+        assert load_text(text).job.spec.env.kwargs["c"] == {"k": 1, "l": 2}
+
+    def test_merge_below_a_key_that_it_would_replace_for_kubectl_is_refused(self, problems: Problems) -> None:
+        (found,) = problems(manifest("head: {resources: {limits: &l {cpu: 2}, requests: {cpu: 1, <<: *l}}}"))
+        assert "put << first" in (found.hint or "")
+
+    def test_aliases_that_would_fill_the_memory_are_refused(self, problems: Problems) -> None:
+        lines = ["a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"]
+        lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 30)]
+        assert "100000 values" in str(problems("\n".join(lines))[0])
+
+    def test_endless_nesting_and_an_alias_inside_its_own_anchor_are_refused(self, problems: Problems) -> None:
+        assert "nested more than" in str(problems("[" * 5000)[0])
+        assert "*a stands for nothing" in " ".join(map(str, problems("a: &a {b: *a}")))
+
+    def test_tags_are_refused(self, problems: Problems) -> None:
+        assert "tag" in problems(manifest('seed: !!int "3"'))[0].message
+
+
+class TestOverrides:
+    def test_values_are_laid_over_the_file_with_or_without_spec_and_the_last_wins(self) -> None:
+        found = spec(
+            "config: {lr: 1e-4, gamma: 0.9}", "config.lr=1e-3", "spec.seed=1", "seed=2", "config.grad_clip=null"
+        )
+        assert (found.config.lr, found.config.gamma, found.seed, found.config.grad_clip) == (1e-3, 0.9, 2, None)
+
+    def test_objects_lists_and_keys_with_dots_can_be_set(self) -> None:
+        found = spec(
+            "", "env={id: A-v1, kwargs: {size: 3}}", "config.hiddens=[8, 8]", 'head.resources.limits."nvidia.com/gpu"=1'
+        )
+        assert found.env.kwargs == {"size": 3}
+        assert found.config.hiddens == (8, 8)
+        assert found.head.resources.limits == {"nvidia.com/gpu": "1"}
+
+    def test_metadata_can_be_set(self) -> None:
+        assert load_text(manifest(), ["metadata.name=other"]).job.metadata.name == "other"
+
+    def test_plan_can_be_changed(self) -> None:
+        assert isinstance(load_text(manifest(), ["plan=DDPPO", "workers.replicas=2"]).job.spec, DDPPOSpec)
+
+    @pytest.mark.parametrize(
+        ("flag", "words"),
+        [
+            ("seed=012", "write 12"),
+            ("config.learning_rate=1", "spec.config.lr"),
+            ("stop.envSteps=5k", "write 5000"),
+            ("seed", "path=value"),
+            ("=1", "path=value"),
+            ("seed..x=1", "path=value"),
+            ("seed.x=1", "isn't an object"),
+            ("seed=[1", "isn't one YAML value"),
+        ],
+    )
+    def test_problem_of_a_value_names_its_flag(self, problems: Problems, flag: str, words: str) -> None:
+        (found,) = problems(manifest("seed: 1"), flag)
+        assert f"--set {flag}" in str(found)
+        assert words in str(found)
+        assert found.line is None
