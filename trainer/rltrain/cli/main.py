@@ -3,29 +3,44 @@
 import os
 import sys
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Final
 
-import click
 import typer
 
 from rltrain.api import names
 from rltrain.api.errors import RltrainError
-from rltrain.cli.crd import crd
-from rltrain.cli.fetch_code import fetch_code
-from rltrain.cli.head import head
-from rltrain.cli.node import node
-from rltrain.cli.run import run
-from rltrain.cli.validate import validate
+from rltrain.cli.lazy import Command, LazyGroup
+from rltrain.cli.usage import usage_message
+
+DEBUG: Final = "RLTRAIN_DEBUG"
+
+
+class _Commands(LazyGroup):
+    table = {
+        "run": Command("run", "run", "Train an agent on this machine until a stop criterion is reached."),
+        "evaluate": Command("evaluate", "evaluate", "Play episodes with a trained agent."),
+        "validate": Command("validate", "validate", "Check manifests and tell everything that is wrong with them."),
+        "render": Command("render", "render", "Print what the operator would apply for a manifest."),
+        "submit": Command("submit", "submit", "Apply a manifest to a cluster."),
+        "status": Command("status", "status", "Show the jobs of a cluster, or one in detail."),
+        "logs": Command("logs", "logs", "Print the logs of a job's pods."),
+        "fetch": Command("fetch", "fetch", "Copy a job's run and newest checkpoint from its volume."),
+        "delete": Command("delete", "delete", "Delete a job; its volume stays unless told otherwise."),
+        "crd": Command("crd", "crd", "Print the CustomResourceDefinition."),
+        "head": Command("head", "head", "Run a job's head pod.", hidden=True),
+        "node": Command("node", "node", "Run any other pod of a job.", hidden=True),
+        "fetch-code": Command("fetch_code", "fetch_code", "Fetch a job's code into its pod.", hidden=True),
+    }
+
 
 app = typer.Typer(
+    cls=_Commands,
     help="Reinforcement-learning training from one manifest: here, or on Kubernetes.",
     no_args_is_help=True,
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (run, validate, crd):
-    app.command()(command)
-for internal in (head, node, fetch_code):
-    app.command(hidden=True)(internal)
 
 
 def _version(wanted: bool) -> None:
@@ -39,32 +54,39 @@ def _options(
     version_: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks (or set RLTRAIN_DEBUG=1).")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help=f"Show tracebacks (or set {DEBUG}=1).")] = False,
 ) -> None:
     if debug:
-        os.environ["RLTRAIN_DEBUG"] = "1"
+        os.environ[DEBUG] = "1"
 
 
 def main() -> None:
     """Entry point: every failure ends as a sentence on stderr and its exit code."""
+    arguments = sys.argv[1:]
+    if "--debug" in arguments:
+        # Those who need it have just seen a command fail, and add it at the end.
+        arguments.remove("--debug")
+        arguments.insert(0, "--debug")
+    sys.exit(_run(arguments))
+
+
+def _run(arguments: list[str]) -> int:
     try:
-        code = app(standalone_mode=False)
+        code = app(arguments, standalone_mode=False)
     except RltrainError as error:
-        print(f"rltrain: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
-    except click.exceptions.Abort:
-        sys.exit(names.EXIT_INTERRUPTED)
-    except click.ClickException as error:
-        print(f"rltrain: {error.format_message()}", file=sys.stderr)
-        sys.exit(names.EXIT_INVALID)
-    except KeyboardInterrupt:
-        sys.exit(names.EXIT_INTERRUPTED)
+        return _fail(f"rltrain: {error}", error.exit_code)
+    except (typer.Abort, KeyboardInterrupt):
+        return names.EXIT_INTERRUPTED
+    except typer.TyperException as error:
+        return _fail(usage_message(error), names.EXIT_INVALID)
     except Exception as error:
-        if os.environ.get("RLTRAIN_DEBUG") == "1":
+        if os.environ.get(DEBUG) == "1":
             raise
-        print(
-            f"rltrain: unexpected {type(error).__name__}: {error} (RLTRAIN_DEBUG=1 shows the traceback)",
-            file=sys.stderr,
-        )
-        sys.exit(names.EXIT_FAILED)
-    sys.exit(code if isinstance(code, int) else names.EXIT_DONE)
+        what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        return _fail(f"rltrain: unexpected {what} (add --debug to see the traceback)", names.EXIT_FAILED)
+    return code if isinstance(code, int) else names.EXIT_DONE
+
+
+def _fail(message: str, code: int) -> int:
+    print(message, file=sys.stderr)
+    return code
