@@ -256,9 +256,7 @@ class TestAnchors:
 
 class TestOverrides:
     def test_values_are_laid_over_the_file_with_or_without_spec_and_the_last_wins(self) -> None:
-        found = spec(
-            "config: {lr: 1e-4, gamma: 0.9}", "config.lr=1e-3", "spec.seed=1", "seed=2", "config.grad_clip=null"
-        )
+        found = spec("config: {lr: 1e-4, gamma: 0.9}", "config.lr=1e-3", "spec.seed=1", "seed=2", "config.grad_clip=0")
         assert (found.config.lr, found.config.gamma, found.seed, found.config.grad_clip) == (1e-3, 0.9, 2, None)
 
     def test_objects_lists_and_keys_with_dots_can_be_set(self) -> None:

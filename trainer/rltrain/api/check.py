@@ -7,7 +7,7 @@ from typing import Any, Final, get_args
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from rltrain.api import hints, names
+from rltrain.api import hints, names, nulls
 from rltrain.api.base import QUANTITY_PATTERN
 from rltrain.api.document import Node, Path, problem
 from rltrain.api.errors import Problem
@@ -43,6 +43,7 @@ def check(root: Node) -> tuple[RLTrainingJob | None, list[Problem]]:
     if not isinstance(tree, dict):
         return None, [problem((), root.mark, f"must be an {names.KIND} object, not {_shown(tree)}")]
     problems, plan, tree = _plan_problems(root, tree)
+    problems += nulls.null_problems(root, plan)
     try:
         job = RLTrainingJob.model_validate(tree, by_alias=True, by_name=False)
     except ValidationError as error:
@@ -52,8 +53,8 @@ def check(root: Node) -> tuple[RLTrainingJob | None, list[Problem]]:
     if plan is None and isinstance(tree.get("spec"), dict):
         # No plan to judge by: what all plans share can still be judged.
         errors = [found for found in errors if found["loc"] != ("spec",)] + _shared_errors(tree["spec"])
-    problems += [_problem(root, found, plan) for found in errors]
-    return None, problems
+    told = {found.path for found in problems}
+    return None, problems + [p for found in errors if (p := _problem(root, found, plan)).path not in told]
 
 
 def _plan_problems(root: Node, tree: dict[str, Any]) -> tuple[list[Problem], str | None, dict[str, Any]]:

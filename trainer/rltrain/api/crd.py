@@ -194,7 +194,7 @@ def _convert(schema: Schema, defs: Schema, *, defaults: bool) -> Schema:
         kept = {key: schema[key] for key in ("description", "default") if key in schema}
         if not defaults:
             kept.pop("default", None)
-        return kept | {"x-kubernetes-int-or-string": True}
+        return kept | {"x-kubernetes-int-or-string": True, "pattern": QUANTITY_PATTERN, "minimum": 0}
     result = {_RENAMED.get(key, key): value for key, value in schema.items() if _RENAMED.get(key, key) in _KEPT}
     for bound in ("Minimum", "Maximum"):
         if f"exclusive{bound}" in schema:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
 from rltrain.api.base import ConfigModel, FiniteFloat, Fraction, NonNegativeFloat, PositiveFloat, PositiveInt
 
@@ -13,6 +13,18 @@ def _pairs_to_tuples(value: object) -> object:
         return tuple(_pairs_to_tuples(item) for item in value)
     return value
 
+
+def _zero_to_none(value: object) -> object:
+    return None if isinstance(value, int | float) and not isinstance(value, bool) and value == 0 else value
+
+
+GradClip = Annotated[
+    PositiveFloat | None,
+    BeforeValidator(_zero_to_none),
+    PlainSerializer(lambda value: value or 0.0, return_type=float),
+    WithJsonSchema({"type": "number", "minimum": 0}),
+]
+"""A norm; None is written as 0 in manifests, because `kubectl apply` drops every null."""
 
 Schedule = Annotated[
     tuple[Annotated[tuple[FiniteFloat, FiniteFloat], Field(strict=False)], ...],
@@ -41,8 +53,8 @@ class PlanConfig(ConfigModel):
     """Adam's learning rate."""
     lr_schedule: Schedule | None = None
     """Learning rate over global env steps; replaces `lr`."""
-    grad_clip: PositiveFloat | None
-    """Largest global norm of a gradient; null leaves it alone."""
+    grad_clip: GradClip
+    """Largest global norm of a gradient; 0 leaves it alone."""
     rollout_fragment_length: PositiveInt
     """Steps that each environment contributes to a sample."""
     num_envs_per_worker: PositiveInt

@@ -5,14 +5,14 @@ from typing import Annotated
 from pydantic import Field
 
 from rltrain.api.base import Fraction, NonNegativeFloat, PositiveFloat, PositiveInt
-from rltrain.api.config.base import PlanConfig, Schedule
+from rltrain.api.config.base import GradClip, PlanConfig, Schedule
 
 
 class DDPPOConfig(PlanConfig):
     """Options of the DD-PPO plan. A rank's batch is `rollout_fragment_length * num_envs_per_worker` steps."""
 
     lr: PositiveFloat = 5e-5
-    grad_clip: PositiveFloat | None = None
+    grad_clip: GradClip = None
     rollout_fragment_length: PositiveInt = 100
     num_envs_per_worker: PositiveInt = 5
     timesteps_per_iteration: PositiveInt = 1

@@ -13,7 +13,7 @@ from rltrain.api.base import (
     PositiveFloat,
     PositiveInt,
 )
-from rltrain.api.config.base import ModelConfig, PlanConfig, Widths
+from rltrain.api.config.base import GradClip, ModelConfig, PlanConfig, Widths
 
 
 class ExplorationConfig(ConfigModel):
@@ -31,7 +31,7 @@ class DQNConfig(PlanConfig):
     """Options of the DQN plan."""
 
     lr: PositiveFloat = 5e-4
-    grad_clip: PositiveFloat | None = 40.0
+    grad_clip: GradClip = 40.0
     rollout_fragment_length: PositiveInt = 4
     num_envs_per_worker: PositiveInt = 1
     timesteps_per_iteration: PositiveInt = 1000
