@@ -12,6 +12,8 @@ from rltrain_operator.render import Object
 _PULL = {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable"}
 _CONFIG = {"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "PreStartHookError"}
 _BACK_OFF = re.compile(r'^Back-off pulling image ".*?": (ErrImagePull|ErrImageNeverPull): ')
+_POD_NAME = re.compile(r'^Error creating: pods "[^"]*" is forbidden: ')
+"""Each try has a new name: the message must not change with it."""
 INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
 
 Finding = tuple[str, str]
@@ -31,7 +33,8 @@ def diagnose(jobs: Sequence[ChildJob], report: PodReport | None) -> Verdict:
     for job in jobs:
         refused = report.warnings.get(job.uid)
         if refused and _lacks_pods(job):
-            return Verdict("False", _refusal_reason(refused), f"No pod can be made for {job.role}: {text_of(refused)}")
+            words = _POD_NAME.sub("", text_of(refused))
+            return Verdict("False", _refusal_reason(refused), f"No pod can be made for {job.role}: {words}")
     return calm
 
 

@@ -25,6 +25,7 @@ TRIES: Final = 5
 PAGE: Final = 500
 TIMEOUT_SECONDS: Final = 30.0
 _AGAIN = frozenset({429, 500, 502, 503, 504})
+_UNTYPED = "failed to create typed patch object"
 _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
@@ -157,7 +158,7 @@ class Api:
                     found: Object = answer.json()
                     return found
                 refused = _error(answer)
-                if answer.status_code not in _AGAIN or attempt == TRIES:
+                if refused.code not in _AGAIN or attempt == TRIES:
                     raise refused
                 wanted = max(pause, _retry_after(answer))
             await asyncio.sleep(wanted * random.uniform(1.0, 1.5))
@@ -168,7 +169,10 @@ class Api:
 def _error(answer: httpx.Response) -> ApiError:
     try:
         status = answer.json()
-        return ApiError(answer.status_code, str(status.get("reason", "")), str(status.get("message", "")))
+        message = str(status.get("message", ""))
+        # A field that isn't in the schema is the sender's fault, whatever the API server says of itself.
+        code = 400 if _UNTYPED in message else answer.status_code
+        return ApiError(code, str(status.get("reason", "")), message)
     except (ValueError, AttributeError):
         return ApiError(answer.status_code, "", answer.text[:500])
 

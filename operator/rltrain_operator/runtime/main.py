@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     logs.set_up(own.log_format, own.log_level)
     try:
         asyncio.run(_run(own))
-    except BaseExceptionGroup as group:
-        logging.getLogger(__name__).critical("the operator broke", exc_info=group)
+    except (Exception, BaseExceptionGroup):
+        logging.getLogger(__name__).critical("the operator broke", exc_info=True)
         return 1
     return 0

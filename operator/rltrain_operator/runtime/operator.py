@@ -45,8 +45,12 @@ class Operator:
         """
         probes = await self.health.serve(self._settings.host, self._settings.port)
         try:
+            # Before it nothing is visited, for half a picture looks like missing children, and nothing is watched,
+            # for kopf finds a kind only if it is there when it starts.
+            await self._list_at_first()
             async with asyncio.TaskGroup() as group:
-                helpers = [group.create_task(part) for part in (self.health.measure(), self._work())]
+                helpers = [group.create_task(part) for part in self._parts()]
+                self.health.ready.set()
                 try:
                     await self._watch()
                 finally:
@@ -60,20 +64,15 @@ class Operator:
         namespaces = self._settings.namespaces
         await kopf.operator(
             registry=registry(self._cache, lambda key: self._queue.add(key, SETTLE_SECONDS)),
-            settings=settings(clusterwide=not namespaces),
+            settings=settings(),
             standalone=True,
             clusterwide=not namespaces,
             namespaces=namespaces,
         )
 
-    async def _work(self) -> None:
-        """Nothing is visited before everything was listed: half a picture looks like missing children."""
-        await self._list_at_first()
-        async with asyncio.TaskGroup() as group:
-            parts: list[Coroutine[Any, Any, None]] = [self._worker() for _ in range(self._settings.workers)]
-            for part in [*parts, self._resync_for_ever()]:
-                group.create_task(part)
-            self.health.ready.set()
+    def _parts(self) -> list[Coroutine[Any, Any, None]]:
+        workers = [self._worker() for _ in range(self._settings.workers)]
+        return [self.health.measure(), self._resync_for_ever(), *workers]
 
     async def _list_at_first(self) -> None:
         while True:

@@ -15,13 +15,16 @@ from rltrain_operator.runtime.resync import OWN_CHILDREN
 Due = Callable[[Key], None]
 
 
-def settings(*, clusterwide: bool) -> kopf.OperatorSettings:
+def settings() -> kopf.OperatorSettings:
     """kopf's settings for an operator that only watches."""
     made = kopf.OperatorSettings()
-    made.scanning.disabled = not clusterwide
+    # It would need to watch CRDs and namespaces, which takes rights over the whole cluster.
+    made.scanning.disabled = True
     made.networking.request_timeout = 30
     made.watching.inactivity_timeout = 70
     made.watching.label_selectors["jobs"] = OWN_CHILDREN
+    made.queueing.idle_timeout = 0.5
+    made.queueing.exit_timeout = 0.5
     made.posting.enabled = False
     made.peering.standalone = True
     made.process.ultimate_exiting_timeout = None
