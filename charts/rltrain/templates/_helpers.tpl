@@ -1,0 +1,70 @@
+{{- define "rltrain.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 53 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "rltrain.fullname" -}}
+{{- if .Values.fullnameOverride }}
+{{- .Values.fullnameOverride | trunc 53 | trimSuffix "-" }}
+{{- else if contains (include "rltrain.name" .) .Release.Name }}
+{{- .Release.Name | trunc 53 | trimSuffix "-" }}
+{{- else }}
+{{- printf "%s-%s" .Release.Name (include "rltrain.name" .) | trunc 53 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{- define "rltrain.selector" -}}
+app.kubernetes.io/name: {{ include "rltrain.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "rltrain.labels" -}}
+{{ include "rltrain.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{- define "rltrain.serviceAccount" -}}
+{{- if .Values.serviceAccount.create }}
+{{- default (include "rltrain.fullname" .) .Values.serviceAccount.name }}
+{{- else }}
+{{- default "default" .Values.serviceAccount.name }}
+{{- end }}
+{{- end }}
+
+{{/* Exactly what the operator does, and what it grants to the jobs' heads. */}}
+{{- define "rltrain.rules" -}}
+- apiGroups: [rltrain.dev]
+  resources: [rltrainingjobs]
+  verbs: [list, watch]
+- apiGroups: [rltrain.dev]
+  resources: [rltrainingjobs/status]
+  verbs: [patch]
+- apiGroups: [rltrain.dev]
+  resources: [rltrainingjobs/finalizers]
+  verbs: [update]
+- apiGroups: [batch]
+  resources: [jobs]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [""]
+  resources: [services, configmaps, serviceaccounts]
+  verbs: [get, list, create, patch]
+- apiGroups: [rbac.authorization.k8s.io]
+  resources: [roles, rolebindings]
+  verbs: [get, list, create, patch]
+- apiGroups: [networking.k8s.io]
+  resources: [networkpolicies]
+  verbs: [get, list, create, patch]
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [get, create]
+- apiGroups: [""]
+  resources: [persistentvolumeclaims]
+  verbs: [create]
+- apiGroups: [""]
+  resources: [pods, events]
+  verbs: [list]
+- apiGroups: [events.k8s.io]
+  resources: [events]
+  verbs: [create]
+{{- end }}
