@@ -8,7 +8,7 @@ import typer
 _REWORDED = (
     (re.compile(r"No such option: (\S+)"), r"there is no option \1"),
     (re.compile(r"\(Possible options: (.*)\)"), r"(did you mean \1?)"),
-    (re.compile(r"Missing (?:argument|option) '?([^'.]+?)(?:\.\.\.)?'?\.?"), r"\1 is missing"),
+    (re.compile(r"Missing (?:argument|option) '([^']+?)(?:\.\.\.)?'\.?"), r"\1 is missing"),
     (re.compile(r"Got unexpected extra argument\(?s?\)? \((.*)\)"), r"too many arguments: \1"),
     (re.compile(r"Option '?([^' ]+)'? requires an argument\.?"), r"\1 needs a value"),
     (re.compile(r"Invalid value for '?([^':]+?)'?: "), r"\1: "),
