@@ -76,6 +76,7 @@ class Driver:
         Raises:
             RltrainError: training can't go on; nothing more is saved then.
         """
+        self._interrupts.install()
         with self._metrics.active():
             training = Training(self._job, self._backend, self._metrics)
             try:

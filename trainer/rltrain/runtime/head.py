@@ -1,9 +1,7 @@
 """`rltrain head`: a job's Ray head, and the driver of its plan."""
 
-import contextlib
 import json
 import logging
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -81,7 +79,7 @@ def _work(pod: Pod, interrupts: Interrupts) -> RunResult:
 
 
 def _train(pod: Pod, job: RLTrainingJob, directory: Any, interrupts: Interrupts) -> RunResult:
-    from rltrain.api.resolve import resolved, to_yaml
+    from rltrain.api.resolve import resolved_yaml
     from rltrain.flow.ray_backend import RayBackend
     from rltrain.runtime.build import gpus_of, role_of
     from rltrain.runtime.checkpoint import Attempts
@@ -92,7 +90,7 @@ def _train(pod: Pod, job: RLTrainingJob, directory: Any, interrupts: Interrupts)
     attempt = Attempts(directory.attempts, owner=pod.pod_uid)
     resume_from = job.spec.checkpoint.resume_from
     checkpoint = latest_checkpoint(directory, None if resume_from is None else pod.data / resume_from)
-    directory.write_manifest(to_yaml(resolved(job)))
+    directory.write_manifest(resolved_yaml(job))
     resumed_at = checkpoint.summary.env_steps if checkpoint else None
     observers: list[Observer] = [
         ResultsFile(directory.results, resumed_at),
@@ -135,9 +133,6 @@ def _ray_head(pod: Pod, interrupts: Interrupts) -> Iterator[None]:
         time.sleep(0.1)
     with cluster_session(f"{pod.ip}:{pod.gcs_port}"):
         yield
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        child.terminate()
-        child.wait(5)
 
 
 def tell_nodes(wait_s: float) -> None:

@@ -21,9 +21,12 @@ class Interrupts:
         self._previous: dict[int, object] = {}
 
     def __enter__(self) -> "Interrupts":
-        for number in (signal.SIGINT, signal.SIGTERM):
-            self._previous[number] = signal.signal(number, self._handle)
+        self._previous = self.install()
         return self
+
+    def install(self) -> dict[int, object]:
+        """Put the handlers in place, again where something (Ray's start) has replaced them; returns the former ones."""
+        return {number: signal.signal(number, self._handle) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def __exit__(self, *exc: object) -> None:
         for number, handler in self._previous.items():

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rltrain.api.errors import RltrainError
 from rltrain.api.job import RLTrainingJob
-from rltrain.api.resolve import resolved, to_yaml
+from rltrain.api.resolve import resolved_yaml
 from rltrain.flow import Backend
 from rltrain.flow.serial import SerialBackend
 from rltrain.plans.registry import PLANS
@@ -32,7 +32,7 @@ def run_locally(job: RLTrainingJob, path: Path, *, resume: bool, serial: bool, i
     directory.open(resume=resume)
     resume_from = job.spec.checkpoint.resume_from
     checkpoint = latest_checkpoint(directory, None if resume_from is None else Path(resume_from))
-    directory.write_manifest(to_yaml(resolved(job)))
+    directory.write_manifest(resolved_yaml(job))
     attempt = Attempts(directory.attempts, owner=f"pid {os.getpid()}")
     resumed_at = checkpoint.summary.env_steps if checkpoint else None
     console: Observer = LiveConsole(sys.stderr, job.spec.stop) if sys.stderr.isatty() else PlainConsole(sys.stderr)

@@ -1,0 +1,167 @@
+"""Head and node as two processes of one machine: what they do when the head is killed."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from trainer.runtime.processes import kill_tree
+
+MANIFEST = """
+apiVersion: rltrain.dev/v1alpha1
+kind: RLTrainingJob
+metadata: {name: pods}
+spec:
+  plan: DQN
+  env: {id: CartPole-v1}
+  config:
+    num_envs_per_worker: 4
+    learning_starts: 200
+    buffer_size: 5000
+    min_time_s_per_reporting: 0
+    timesteps_per_iteration: 200
+    model: {fcnet_hiddens: [16]}
+    hiddens: [16]
+  rollouts: {replicas: 1}
+  stop: {envSteps: 6000}
+  checkpoint: {everySeconds: 0.2, keep: 1000}
+"""
+PATIENCE = 120
+"""Seconds after which a test that waits gives up; nothing is measured by it."""
+
+
+def free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+
+
+class Machine:
+    """Starts "pods" that share a folder and a loopback interface."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.data = folder / "data"
+        self.data.mkdir()
+        (folder / "home").mkdir()
+        (folder / "job.yaml").write_text(MANIFEST)
+        self.gcs, *self._ports = free_ports(9)
+        self.started: list[subprocess.Popen[bytes]] = []
+
+    def start(self, role: str) -> "subprocess.Popen[bytes]":
+        offset = 0 if role == "head" else 4
+        names = ("NODE_MANAGER", "OBJECT_MANAGER", "RUNTIME_ENV_AGENT", "METRICS_EXPORT")
+        ports = {f"RLTRAIN_{name}_PORT": str(self._ports[offset + at]) for at, name in enumerate(names)}
+        low = 30000 + 1000 * (os.getpid() % 20) + 100 * offset
+        environment = {
+            **os.environ,
+            **ports,
+            "RLTRAIN_MIN_WORKER_PORT": str(low),
+            "RLTRAIN_MAX_WORKER_PORT": str(low + 99),
+            "RLTRAIN_GCS_PORT": str(self.gcs),
+            "RLTRAIN_JOB_NAME": "pods",
+            "RLTRAIN_JOB_NAMESPACE": "default",
+            "RLTRAIN_JOB_UID": "uid",
+            "RLTRAIN_ROLE": role,
+            "RLTRAIN_POD_NAME": f"pods-{role}-0",
+            "RLTRAIN_POD_UID": f"{role}-{len(self.started)}",
+            "RLTRAIN_POD_IP": "127.0.0.1",
+            "RLTRAIN_HEAD": "localhost",
+            "RLTRAIN_CPUS": "1",
+            "RLTRAIN_OBJECT_STORE_BYTES": str(100 * 1024 * 1024),
+            "RLTRAIN_MANIFEST": str(self.folder / "job.yaml"),
+            "RLTRAIN_DATA": str(self.data),
+            "RLTRAIN_RAY_FOLDER": str(self.folder / "ray"),
+            "RLTRAIN_FINISHED_FLAG": str(self.folder / f"finished-{role}"),
+            "RLTRAIN_TERMINATION_LOG": str(self.folder / "termination"),
+            "RAY_AUTH_MODE": "token",
+            "RAY_AUTH_TOKEN": "0123456789abcdef0123456789abcdef",
+            "HOME": str(self.folder / "home"),
+        }
+        command = "head" if role == "head" else "node"
+        code = f"from rltrain.cli.{command} import {command}; {command}()"
+        log = (self.folder / f"{role}-{len(self.started)}.log").open("wb")
+        process = subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=log, stderr=log)
+        self.started.append(process)
+        return process
+
+    def logs(self) -> str:
+        return "\n".join(f"== {path.name}\n{path.read_text()[-4000:]}" for path in sorted(self.folder.glob("*.log")))
+
+    def wait(self, what: str, condition: Callable[[], object], *alive: "subprocess.Popen[bytes]") -> None:
+        """Until a condition holds, as long as the processes that should bring it about are alive."""
+        deadline = time.monotonic() + PATIENCE
+        while not condition():
+            dead = [process.returncode for process in alive if process.poll() is not None]
+            assert not dead, f"{what}: a process ended with {dead} before\n{self.logs()}"
+            assert time.monotonic() < deadline, f"{what}: not within {PATIENCE} s\n{self.logs()}"
+            time.sleep(0.05)
+
+
+@pytest.fixture
+def machine() -> Iterator[Machine]:
+    # Ray's sockets need a short path.
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="pods-", dir="/tmp", ignore_cleanup_errors=True) as folder:
+        machine = Machine(Path(folder))
+        try:
+            yield machine
+        finally:
+            for process in machine.started:
+                kill_tree(process.pid)
+                process.wait()
+
+
+def test_killed_head_is_followed_by_one_that_resumes_with_the_same_node_and_lets_it_leave(machine: Machine) -> None:
+    node = machine.start("rollouts")
+    first = machine.start("head")
+    run = machine.data / "uid"
+    machine.wait("three checkpoints", lambda: len(list(run.glob("checkpoints/*/checkpoint.json"))) >= 3, first)
+    kill_tree(first.pid)
+    assert first.wait() == -signal.SIGKILL
+    assert not (run / "finished.json").exists()
+
+    second = machine.start("head")
+    machine.wait("the second head's end", lambda: second.poll() is not None)
+    assert second.returncode == 0, machine.logs()
+    machine.wait("the node's end", lambda: node.poll() is not None)
+    assert node.returncode == 0, machine.logs()
+
+    termination = json.loads((machine.folder / "termination").read_text())
+    assert termination["state"] == "Succeeded"
+    assert termination["stop_reason"] == "env_steps"
+    assert termination["reason"] == "StopCriterionReached"
+    assert sorted(path.name for path in (run / "attempts").iterdir()) == ["0001.json", "0002.json"]
+    results = [json.loads(line) for line in (run / "results.jsonl").read_text().splitlines()]
+    resumed = next(result["resumed"] for result in results if "resumed" in result)
+    assert resumed["env_steps"] > 0
+    saved = json.loads((run / "checkpoints" / resumed["checkpoint"] / "checkpoint.json").read_text())
+    assert resumed["hashes"] == saved["hashes"]
+    assert {"replay", "priorities", "optimizer_step", "epsilon"} <= saved["hashes"].keys()
+    steps = [result["env_steps"] for result in results]
+    assert steps == sorted(steps)
+
+
+def test_terminated_head_saves_and_exits_143_and_a_finished_run_dir_ends_the_next_one_at_once(machine: Machine) -> None:
+    run = machine.data / "uid"
+    machine.start("rollouts")
+    head = machine.start("head")
+    machine.wait("a checkpoint", lambda: list(run.glob("checkpoints/*/checkpoint.json")), head)
+    head.terminate()
+    machine.wait("the head's end", lambda: head.poll() is not None)
+    assert head.returncode == 143, machine.logs()
+    termination = json.loads((machine.folder / "termination").read_text())
+    assert termination["reason"] == "Terminated"
+    newest = max(path.name for path in (run / "checkpoints").iterdir())
+    assert termination["checkpoint"].endswith(newest)
+    assert int(newest.split("-")[0]) == termination["env_steps"]
