@@ -64,9 +64,9 @@ class Cluster:
         """One object. Raises NoSuchObject."""
         return self._json("GET", self.path(kind, name))
 
-    def select(self, kind: str, *, all_namespaces: bool = False, **selector: str) -> Object:
+    def select(self, kind: str, selector: Mapping[str, str] | None = None, *, all_namespaces: bool = False) -> Object:
         """The objects with all of these labels, as a list object."""
-        labels = ",".join(f"{key}={value}" for key, value in selector.items())
+        labels = ",".join(f"{key}={value}" for key, value in (selector or {}).items())
         query = {"labelSelector": labels} if labels else {}
         return self._json("GET", self.path(kind, all_namespaces=all_namespaces), query)
 

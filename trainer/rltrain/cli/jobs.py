@@ -1,92 +1,165 @@
-"""A cluster's jobs and what belongs to them."""
+"""Jobs as a cluster has them, read leniently: the cluster may be newer than this program."""
 
-from typing import Final
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any, Final
 
 from rltrain.api import names
-from rltrain.api.errors import InvalidInput
+from rltrain.api.status import Condition, JobStatus
 from rltrain.cli.cluster import Cluster, Object
 from rltrain.cli.hints import nearest
 from rltrain.cli.refusals import NoSuchObject
 
-CONTAINER: Final = "rltrain"
-"""Name of our container in every pod of a job."""
-FINISHED: Final = ("Succeeded", "Failed")
-_ROLE_ORDER: Final = (names.HEAD, names.ROLLOUTS, names.WORKERS)
+EXIT_BY_REASON: Final = {"DeadlineExceeded": names.EXIT_DEADLINE}
 
 
-def find_job(cluster: Cluster, name: str, *, missing_ok: bool = False) -> Object | None:
-    """The job of a name.
+@dataclass(frozen=True)
+class JobView:
+    """An RLTrainingJob as the API server hands it out."""
 
-    Raises:
-        InvalidInput: there is none, with the nearest name that there is.
-    """
+    raw: Object
+
+    @property
+    def name(self) -> str:
+        return str(self.raw["metadata"]["name"])
+
+    @property
+    def namespace(self) -> str:
+        return str(self.raw["metadata"]["namespace"])
+
+    @property
+    def uid(self) -> str:
+        return str(self.raw["metadata"]["uid"])
+
+    @property
+    def plan(self) -> str:
+        return str(self.raw["spec"].get("plan", "?"))
+
+    @property
+    def created(self) -> datetime:
+        return parse_time(self.raw["metadata"]["creationTimestamp"])
+
+    @property
+    def claim(self) -> str:
+        """Name of the claim with the run directory."""
+        storage = (self.raw["spec"].get("checkpoint") or {}).get("storage") or {}
+        return storage.get("claim") or own_claim(self.name)
+
+    @property
+    def has_own_claim(self) -> bool:
+        """Whether the claim was made for the job, rather than given to it."""
+        return self.claim == own_claim(self.name)
+
+    @cached_property
+    def status(self) -> JobStatus:
+        return JobStatus.model_validate(self.raw.get("status") or {}, by_alias=True, by_name=False, extra="ignore")
+
+    @property
+    def state(self) -> str:
+        return self.status.state or "Pending"
+
+    def condition(self, kind: str) -> Condition | None:
+        return next((found for found in self.status.conditions if found.type == kind), None)
+
+    @property
+    def finished(self) -> bool:
+        return any(self._is_true(kind) for kind in ("Succeeded", "Failed"))
+
+    @property
+    def exit_code(self) -> int:
+        """Of a finished job."""
+        failed = self.condition("Failed")
+        if failed is None or failed.status != "True":
+            return names.EXIT_DONE
+        return EXIT_BY_REASON.get(failed.reason, names.EXIT_FAILED)
+
+    @property
+    def why(self) -> str | None:
+        """The sentence that tells best why the job is where it is."""
+        for kind in ("Failed", "Succeeded"):
+            if self._is_true(kind):
+                return self._message(kind)
+        if not self.status.conditions:
+            return "The operator hasn't looked at it yet: is it running in this cluster?"
+        wanting = ("Accepted", "ClusterReady", "Training")
+        return next((self._message(kind) for kind in wanting if not self._is_true(kind)), self._message("Training"))
+
+    def _is_true(self, kind: str) -> bool:
+        found = self.condition(kind)
+        return found is not None and found.status == "True"
+
+    def _message(self, kind: str) -> str | None:
+        found = self.condition(kind)
+        return found.message if found is not None else None
+
+    def to_json(self) -> dict[str, Any]:
+        """For machines: snake_case, null for what isn't known or isn't a number."""
+        return finite(
+            {
+                "name": self.name,
+                "namespace": self.namespace,
+                "uid": self.uid,
+                "plan": self.plan,
+                "message": self.why,
+                "claim": self.claim,
+                "created_at": self.raw["metadata"]["creationTimestamp"],
+                **self.status.model_dump(mode="json"),
+                "state": self.state,
+            }
+        )
+
+
+def own_claim(job: str) -> str:
+    """Name of the claim that is made for a job."""
+    return f"{job}-checkpoints"
+
+
+def get_job(cluster: Cluster, name: str) -> JobView:
+    """A job by its name. Raises NoSuchObject with the nearest one."""
     try:
-        return cluster.get(names.PLURAL, name)
+        return JobView(cluster.get(names.PLURAL, name))
     except NoSuchObject:
-        if missing_ok:
-            return None
-        known = [item["metadata"]["name"] for item in cluster.select(names.PLURAL)["items"]]
-        raise InvalidInput(f"there is no job {name} in namespace {cluster.namespace}{nearest(name, known)}") from None
+        others = [job.name for job in list_jobs(cluster)]
+        here = f"namespace {cluster.namespace}{nearest(name, others)}"
+        raise NoSuchObject(names.KIND, f"{name} in {here}") from None
 
 
-def get_job(cluster: Cluster, name: str) -> Object:
-    """As `find_job`, of one that must be there."""
-    found = find_job(cluster, name)
-    assert found is not None
-    return found
+def list_jobs(cluster: Cluster, *, all_namespaces: bool = False) -> Iterator[JobView]:
+    """The namespace's jobs, or all of them."""
+    yield from map(JobView, cluster.select(names.PLURAL, all_namespaces=all_namespaces)["items"])
 
 
-def is_there(cluster: Cluster, name: str, uid: str) -> bool:
-    """Whether this very job still exists, and not a namesake."""
-    found = find_job(cluster, name, missing_ok=True)
-    return found is not None and found["metadata"]["uid"] == uid
+def parse_time(text: str) -> datetime:
+    """RFC 3339."""
+    return datetime.fromisoformat(text)
 
 
-def pods_of(cluster: Cluster, name: str, uid: str, role: str | None = None) -> list[Object]:
-    """The job's pods, the head's first, each role's in the order of their indexes."""
-    selector = {names.LABEL_JOB: name, names.LABEL_JOB_UID: uid} | ({names.LABEL_ROLE: role} if role else {})
-    return sorted(cluster.select("pods", **selector)["items"], key=_order)
+def age(since: datetime | str) -> str:
+    """How long ago, in one unit or two: 45s, 12m, 3h20m, 5d."""
+    start = parse_time(since) if isinstance(since, str) else since
+    return duration((datetime.now(UTC) - start).total_seconds())
 
 
-def role_of(pod: Object) -> str:
-    """A pod's role, as its labels say."""
-    return str(pod["metadata"]["labels"].get(names.LABEL_ROLE, "?"))
+def duration(seconds: float) -> str:
+    """45s, 12m30s, 3h20m, 5d2h"""
+    whole = max(0, int(seconds))
+    units = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
+    for (name, size), (below, part) in zip(units, units[1:], strict=False):
+        if whole >= size:
+            rest = whole % size // part
+            return f"{whole // size}{name}{f'{rest}{below}' if rest else ''}"
+    return f"{whole}s"
 
 
-def index_of(pod: Object) -> int:
-    """A pod's index within its role."""
-    return int(pod["metadata"].get("annotations", {}).get("batch.kubernetes.io/job-completion-index", 0))
-
-
-def claim_of(cluster: Cluster, name: str) -> str | None:
-    """The claim that was made for jobs of this name, if it is there; never one that a user brought."""
-    claim = f"{name}-checkpoints"
-    try:
-        found = cluster.get("persistentvolumeclaims", claim)
-    except NoSuchObject:
+def finite(value: Any) -> Any:
+    """JSON has no NaN and no infinity: null stands for them."""
+    if isinstance(value, float) and not math.isfinite(value):
         return None
-    labels = found["metadata"].get("labels", {})
-    made_by_us = labels.get(names.LABEL_MANAGED_BY) == names.MANAGED_BY and labels.get(names.LABEL_JOB) == name
-    return claim if made_by_us else None
-
-
-def condition(job: Object, kind: str) -> Object | None:
-    """A job's condition of a type."""
-    return next((c for c in job.get("status", {}).get("conditions", []) if c["type"] == kind), None)
-
-
-def why(job: Object) -> str:
-    """The sentence that tells best where a job is: of its end, or of what it waits for."""
-    for kind, wanted in (("Failed", "True"), ("Succeeded", "True"), ("Accepted", "False"), ("ClusterReady", "False")):
-        found = condition(job, kind)
-        if found is not None and found["status"] == wanted:
-            return f"{found['reason']}: {found['message']}"
-    found = condition(job, "Training")
-    if found is not None:
-        return f"{found['reason']}: {found['message']}"
-    return "no operator has seen it yet: is rltrain's operator running (kubectl get deployments -A)?"
-
-
-def _order(pod: Object) -> tuple[int, int]:
-    role = role_of(pod)
-    return (_ROLE_ORDER.index(role) if role in _ROLE_ORDER else len(_ROLE_ORDER), index_of(pod))
+    if isinstance(value, dict):
+        return {key: finite(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [finite(inner) for inner in value]
+    return value
