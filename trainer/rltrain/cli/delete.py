@@ -1,23 +1,23 @@
 """`rltrain delete`: take a job away, and its volume only if told to."""
 
 import time
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Final
 
 import typer
 
 from rltrain.api import names
 from rltrain.api.errors import RltrainError
-from rltrain.cli.options import Context, Namespace
+from rltrain.cli.cluster import Cluster, connect
+from rltrain.cli.jobs import JobView, get_job, own_claim, pods_of
+from rltrain.cli.options import Context, Job, Namespace
+from rltrain.cli.refusals import NoSuchObject
 
-if TYPE_CHECKING:
-    from rltrain.cli.cluster import Cluster
-
-WAIT_SECONDS = 120.0
-_POLL_SECONDS = 0.5
+CLAIMS: Final = "persistentvolumeclaims"
+WAIT_SECONDS: Final = 120.0
 
 
 def delete(
-    job: Annotated[str, typer.Argument(help="Name of the job.", show_default=False)],
+    job: Job,
     namespace: Namespace = None,
     context: Context = None,
     wait: Annotated[bool, typer.Option("--wait", help="Return when the job and its pods are gone.")] = False,
@@ -26,32 +26,53 @@ def delete(
     ] = False,
 ) -> None:
     """Delete a job; its volume stays unless told otherwise."""
-    from rltrain.cli.cluster import connect
-    from rltrain.cli.jobs import claim_of, find_job
-
     cluster = connect(context, namespace)
-    found = find_job(cluster, job, missing_ok=purge)
-    if found is not None:
-        cluster.delete(names.PLURAL, job, uid=found["metadata"]["uid"])
-        typer.echo(f"{job} deleted")
-    claim = claim_of(cluster, job)
-    if purge and claim is not None:
-        cluster.delete("persistentvolumeclaims", claim)
-        typer.echo(f"its volume claim {claim} deleted")
-    elif claim is not None:
-        typer.echo(f"its volume claim {claim} stays, with the checkpoints (rltrain delete {job} --purge deletes it)")
-    elif found is not None and (own := found["spec"].get("checkpoint", {}).get("storage", {}).get("claim")):
-        typer.echo(f"the claim {own} that it used stays: it is yours")
-    if wait and found is not None:
-        _wait(cluster, job, found["metadata"]["uid"])
+    claim = _claim(cluster, job)
+    try:
+        view = get_job(cluster, job)
+    except NoSuchObject:
+        # What a deleted job left behind can still be purged.
+        if not (purge and claim):
+            raise
+    else:
+        cluster.delete(names.PLURAL, job, uid=view.uid)
+        typer.echo(f"{names.KIND} {view.namespace}/{job} deleted")
+        if not view.has_own_claim:
+            typer.echo(f"The claim {view.claim}, which the job was given, stays.")
+        if wait:
+            _wait(cluster, view)
+    if claim and purge:
+        cluster.delete(CLAIMS, claim)
+        typer.echo(f"claim {claim} deleted")
+    elif claim:
+        typer.echo(f"Its volume stays, claim {claim}: rltrain delete {job} --purge takes it away.")
 
 
-def _wait(cluster: "Cluster", job: str, uid: str) -> None:
-    """Until nothing of the job runs any more. Raises RltrainError when that takes too long."""
-    from rltrain.cli.jobs import is_there, pods_of
+def _claim(cluster: Cluster, job: str) -> str | None:
+    """The claim that was made for jobs of this name, if it is there."""
+    name = own_claim(job)
+    try:
+        found = cluster.get(CLAIMS, name)
+    except NoSuchObject:
+        return None
+    labels = found["metadata"].get("labels") or {}
+    return name if labels.get(names.LABEL_MANAGED_BY) == names.MANAGED_BY else None
 
+
+def _wait(cluster: Cluster, job: JobView) -> None:
+    """Return when the job and its pods are gone. Raises RltrainError when they stay."""
     deadline = time.monotonic() + WAIT_SECONDS
-    while is_there(cluster, job, uid) or pods_of(cluster, job, uid):
+    while True:
+        left = [pod["metadata"]["name"] for pod in pods_of(cluster, job)]
+        if not left and not _is_there(cluster, job):
+            return
         if time.monotonic() > deadline:
-            raise RltrainError(f"{job} is not gone after {WAIT_SECONDS:.0f} s: see kubectl describe pods")
-        time.sleep(_POLL_SECONDS)
+            raise RltrainError(f"not gone after {WAIT_SECONDS:.0f} s: {', '.join([job.name, *left])}")
+        time.sleep(0.5)
+
+
+def _is_there(cluster: Cluster, job: JobView) -> bool:
+    try:
+        return JobView(cluster.get(names.PLURAL, job.name)).uid == job.uid
+    except NoSuchObject:
+        return False

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Final
 
 from rltrain.api import names
@@ -97,19 +98,18 @@ class JobView:
 
     def to_json(self) -> dict[str, Any]:
         """For machines: snake_case, null for what isn't known or isn't a number."""
-        return finite(
-            {
-                "name": self.name,
-                "namespace": self.namespace,
-                "uid": self.uid,
-                "plan": self.plan,
-                "message": self.why,
-                "claim": self.claim,
-                "created_at": self.raw["metadata"]["creationTimestamp"],
-                **self.status.model_dump(mode="json"),
-                "state": self.state,
-            }
-        )
+        known = {
+            "name": self.name,
+            "namespace": self.namespace,
+            "uid": self.uid,
+            "plan": self.plan,
+            "message": self.why,
+            "claim": self.claim,
+            "created_at": self.raw["metadata"]["creationTimestamp"],
+            **self.status.model_dump(mode="json"),
+            "state": self.state,
+        }
+        return {key: finite(value) for key, value in known.items()}
 
 
 def own_claim(job: str) -> str:
@@ -132,6 +132,13 @@ def list_jobs(cluster: Cluster, *, all_namespaces: bool = False) -> Iterator[Job
     yield from map(JobView, cluster.select(names.PLURAL, all_namespaces=all_namespaces)["items"])
 
 
+def pods_of(cluster: Cluster, job: JobView, role: str | None = None) -> list[Object]:
+    """Pods of a job, or of one of its roles, oldest first."""
+    labels = {names.LABEL_JOB_UID: job.uid} | ({names.LABEL_ROLE: role} if role is not None else {})
+    found: list[Object] = cluster.select("pods", labels)["items"]
+    return sorted(found, key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
+
+
 def parse_time(text: str) -> datetime:
     """RFC 3339."""
     return datetime.fromisoformat(text)
@@ -147,7 +154,7 @@ def duration(seconds: float) -> str:
     """45s, 12m30s, 3h20m, 5d2h"""
     whole = max(0, int(seconds))
     units = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
-    for (name, size), (below, part) in zip(units, units[1:], strict=False):
+    for (name, size), (below, part) in pairwise(units):
         if whole >= size:
             rest = whole % size // part
             return f"{whole // size}{name}{f'{rest}{below}' if rest else ''}"
