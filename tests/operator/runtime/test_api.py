@@ -1,0 +1,170 @@
+"""The client's manners, against a server that is busy, broken or refuses."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+from aiohttp import web
+from lightkube.config.kubeconfig import KubeConfig
+
+from operator_kit.clock import FastLoop, run
+from rltrain_operator.runtime.api import Api, ApiError, RateLimit
+from rltrain_operator.runtime.kinds import JOB, POD
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@asynccontextmanager
+async def api_for(handler: Handler) -> AsyncIterator[Api]:
+    """A client of a server on this machine."""
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", handler)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    port = runner.addresses[0][1]
+    config = {
+        "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{port}"}}],
+        "users": [{"name": "u", "user": {"token": "t"}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "x",
+    }
+    client = Api(1000, KubeConfig.from_dict(config))
+    try:
+        yield client
+    finally:
+        await client.close()
+        await runner.cleanup()
+
+
+def refusal(code: int, message: str, **headers: str) -> web.Response:
+    return web.json_response({"reason": "Why", "message": message}, status=code, headers=headers)
+
+
+JOB_OBJECT = {"metadata": {"namespace": "team", "name": "a-head"}, "spec": {}}
+
+
+@pytest.mark.parametrize("code", [429, 500, 503])
+def test_busy_or_broken_server_is_asked_again(code: int) -> None:
+    asked = 0
+
+    async def handler(_: web.Request) -> web.StreamResponse:
+        nonlocal asked
+        asked += 1
+        return refusal(code, "busy") if asked < 3 else web.json_response({"ok": True})
+
+    async def body() -> None:
+        async with api_for(handler) as api:
+            assert await api.get(JOB, "team", "a-head") == {"ok": True}
+        assert asked == 3
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("code", [400, 403, 404, 409, 422])
+def test_refusal_is_not_tried_again_and_keeps_the_servers_words(code: int) -> None:
+    asked = 0
+
+    async def handler(_: web.Request) -> web.StreamResponse:
+        nonlocal asked
+        asked += 1
+        return refusal(code, "no, and this is why")
+
+    async def body() -> None:
+        async with api_for(handler) as api:
+            with pytest.raises(ApiError, match="no, and this is why") as raised:
+                await api.create(JOB, JOB_OBJECT)
+            assert raised.value.code == code
+        assert asked == 1
+
+    asyncio.run(body())
+
+
+def test_unknown_field_is_the_senders_fault_even_when_it_comes_as_500() -> None:
+    async def handler(_: web.Request) -> web.StreamResponse:
+        return refusal(500, "failed to create typed patch object (...): .spec.x: field not declared in schema")
+
+    async def body() -> None:
+        async with api_for(handler) as api:
+            with pytest.raises(ApiError) as raised:
+                await api.apply(JOB, JOB_OBJECT)
+            assert raised.value.code == 400
+            assert api.requests == 1
+
+    asyncio.run(body())
+
+
+def test_apply_is_a_forced_server_side_apply_of_ours() -> None:
+    seen: list[web.Request] = []
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        seen.append(request)
+        assert json.loads(await request.read()) == JOB_OBJECT
+        return web.json_response({})
+
+    async def body() -> None:
+        async with api_for(handler) as api:
+            await api.apply(JOB, JOB_OBJECT, dry_run=True)
+            await api.apply(JOB, JOB_OBJECT, subresource="status")
+
+    asyncio.run(body())
+    dry, real = seen
+    assert dry.method == "PATCH"
+    assert dry.path == "/apis/batch/v1/namespaces/team/jobs/a-head"
+    assert dry.headers["Content-Type"] == "application/apply-patch+yaml"
+    assert dict(dry.query) == {
+        "fieldManager": "rltrain-operator",
+        "force": "true",
+        "fieldValidation": "Strict",
+        "dryRun": "All",
+    }
+    assert real.path.endswith("/jobs/a-head/status")
+    assert "dryRun" not in real.query
+
+
+def test_delete_names_the_very_object() -> None:
+    bodies = []
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        bodies.append(json.loads(await request.read()))
+        return web.json_response({})
+
+    async def body() -> None:
+        async with api_for(handler) as api:
+            await api.delete(JOB, "team", "a-head", "u1")
+
+    asyncio.run(body())
+    assert bodies == [{"propagationPolicy": "Background", "preconditions": {"uid": "u1"}}]
+
+
+def test_list_goes_on_page_by_page_and_stops_at_its_limit() -> None:
+    async def handler(request: web.Request) -> web.StreamResponse:
+        start = int(request.query.get("continue", 0))
+        size = min(int(request.query["limit"]), 2)
+        items = [{"n": n} for n in range(start, min(start + size, 5))]
+        more = str(start + size) if start + size < 5 else ""
+        return web.json_response({"items": items, "metadata": {"continue": more}})
+
+    async def body() -> None:
+        async with api_for(handler) as api:
+            assert [item["n"] async for item in api.list(POD, "team")] == [0, 1, 2, 3, 4]
+            assert [item["n"] async for item in api.list(POD, None, limit=3)] == [0, 1, 2]
+
+    asyncio.run(body())
+
+
+def test_rate_is_limited_after_a_burst() -> None:
+    async def body(loop: FastLoop) -> None:
+        limit = RateLimit(per_second=10, burst=20)
+        await asyncio.sleep(100)
+        start = loop.time()
+        for _ in range(20):
+            await limit.take()
+        assert loop.time() - start == pytest.approx(0, abs=0.2)
+        for _ in range(100):
+            await limit.take()
+        assert loop.time() - start == pytest.approx(10, abs=0.5)
+
+    run(body)

@@ -1,0 +1,78 @@
+"""The cache holds the newest state that anyone has seen."""
+
+from typing import Any
+
+from rltrain_operator.runtime.cache import Cache, Store, job_key
+
+KEY = ("team", "cartpole")
+
+
+def made(version: int, uid: str = "u", name: str = "cartpole", **parts: Any) -> dict[str, Any]:
+    metadata = {"namespace": "team", "name": name, "uid": uid, "resourceVersion": str(version), "managedFields": []}
+    return {"metadata": metadata, **parts}
+
+
+def test_older_state_does_not_replace_a_newer_one() -> None:
+    store = Store()
+    store.see(made(5, spec="new"))
+    store.see(made(4, spec="old"))
+
+    found = store.get(KEY)
+    assert found is not None
+    assert found["spec"] == "new"
+    assert "managedFields" not in found["metadata"]
+
+
+def test_late_news_of_a_deletion_does_not_drop_a_namesake() -> None:
+    store = Store()
+    store.see(made(1, uid="old"))
+    store.see(made(3, uid="new"))
+    store.forget(KEY, "old")
+    assert store.get(KEY) is not None
+
+    store.forget(KEY, "new")
+    assert store.get(KEY) is None
+
+
+def test_list_drops_what_is_gone_and_keeps_what_came_meanwhile() -> None:
+    store = Store()
+    store.see(made(1, name="gone"))
+    store.see(made(2, name="stays"))
+    store.see(made(3, name="touched"))
+    before = store.versions()
+    store.see(made(9, name="fresh"))
+    store.see(made(10, name="touched"))
+
+    changed = store.replace([made(2, name="stays"), made(8, name="unheard-of")], before)
+
+    assert set(store.keys()) == {("team", name) for name in ("stays", "touched", "fresh", "unheard-of")}
+    assert changed == {("team", "gone"), ("team", "unheard-of")}
+
+
+def test_watch_is_behind_until_it_has_brought_what_the_list_showed() -> None:
+    store = Store()
+    store.see(made(1), watched=True)
+    store.replace([made(5)], store.versions())
+    listed = store.versions()
+
+    assert store.behind(listed) == {KEY}
+    store.see(made(5), watched=True)
+    assert store.behind(listed) == set()
+    store.replace([made(7)], store.versions())
+    store.forget(KEY)
+    assert store.behind(listed) == set(), "what is gone needs no news"
+
+
+def test_children_of_a_job_are_found_by_name_head_first() -> None:
+    cache = Cache()
+    for name in ("cartpole-workers", "cartpole-head", "cartpole-headless", "other-head"):
+        cache.jobs.see(made(1, name=name))
+
+    assert [child.name for child in cache.children(KEY)] == ["cartpole-head", "cartpole-workers"]
+
+
+def test_child_leads_to_its_job_by_label() -> None:
+    child = made(1, name="cartpole-head")
+    assert job_key(child) is None
+    child["metadata"]["labels"] = {"rltrain.dev/job": "cartpole"}
+    assert job_key(child) == KEY

@@ -1,0 +1,40 @@
+"""Flags win over the environment, and what can't be meant is refused."""
+
+import pytest
+
+from rltrain_operator.runtime.settings import parse
+
+
+def test_flags_win_over_the_environment_and_the_environment_over_defaults() -> None:
+    environ = {
+        "RLTRAIN_TRAINER_IMAGE": "env:1",
+        "RLTRAIN_WORKERS": "3",
+        "RLTRAIN_NAMESPACES": "a, b,",
+        "POD_NAME": "me",
+    }
+
+    found = parse(["--trainer-image", "flag:1"], environ)
+
+    assert found.config.trainer_image == "flag:1"
+    assert found.config.image_pull_policy is None
+    assert found.workers == 3
+    assert found.namespaces == ("a", "b")
+    assert found.resync_seconds == 300
+    assert found.identity == "me"
+
+
+@pytest.mark.parametrize(
+    ("argv", "environ"),
+    [
+        ([], {}),
+        (["--trainer-image", "x", "--trainer-image-pull-policy", "Sometimes"], {}),
+        (["--trainer-image", "x", "--log-format", "xml"], {}),
+        (["--trainer-image", "x"], {"RLTRAIN_WORKERS": "many"}),
+        (["--trainer-image", "x", "--worker", "2"], {}),
+    ],
+)
+def test_what_can_not_be_meant_ends_with_exit_code_2(argv: list[str], environ: dict[str, str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parse(argv, environ)
+
+    assert ended.value.code == 2
