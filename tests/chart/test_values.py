@@ -1,0 +1,105 @@
+"""Every value is described, checked and read; the operator may do what it does and no more."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from rltrain_operator.runtime import kinds
+from rltrain_operator.runtime.settings import parse
+
+ROOT = Path(__file__).parents[2]
+CHART = ROOT / "charts/rltrain"
+TEMPLATES = {path.name: path.read_text() for path in sorted((CHART / "templates").iterdir())}
+SCHEMA: dict[str, Any] = json.loads((CHART / "values.schema.json").read_text())
+VALUES: dict[str, Any] = YAML(typ="safe").load((CHART / "values.yaml").read_text())
+
+
+def described(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each key of the schema with its own part of it."""
+    for key, part in schema.get("properties", {}).items():
+        yield f"{path}{key}", part
+        yield from described(part, f"{path}{key}.")
+
+
+def given(values: dict[str, Any], path: str = "") -> Iterator[str]:
+    """Each key of the values; a map that is free in the schema ends the path."""
+    parts = dict(described(SCHEMA))
+    for key, value in values.items():
+        yield f"{path}{key}"
+        if isinstance(value, dict) and "properties" in parts[f"{path}{key}"]:
+            yield from given(value, f"{path}{key}.")
+
+
+def test_schema_and_values_have_the_same_keys() -> None:
+    assert {key for key, _ in described(SCHEMA)} - {"global"} == set(given(VALUES))
+
+
+def test_every_key_is_described_and_no_closed_object_takes_others() -> None:
+    assert SCHEMA["additionalProperties"] is False
+    for key, part in described(SCHEMA):
+        assert part["description"].endswith("."), key
+        if "properties" in part:
+            assert part["additionalProperties"] is False, key
+
+
+def test_every_key_is_read_by_a_template() -> None:
+    text = "".join(TEMPLATES.values())
+    for key, part in described(SCHEMA):
+        if "properties" not in part and key != "global":
+            assert re.search(rf"\.Values\.{re.escape(key)}\b", text), f"{key} is read by no template"
+
+
+def test_every_key_that_a_template_reads_is_in_the_schema() -> None:
+    keys = {key for key, _ in described(SCHEMA)}
+    for name, text in TEMPLATES.items():
+        for read in re.findall(r"\.Values\.([A-Za-z.]+)", text):
+            assert read in keys, f"{name} reads {read}"
+
+
+def test_every_variable_of_the_deployment_is_one_that_the_operator_reads() -> None:
+    """A setting is told apart from its default by a value that can't be it."""
+    variables = re.findall(r"name: (RLTRAIN_\w+)", TEMPLATES["deployment.yaml"])
+    others = {
+        "RLTRAIN_TRAINER_IMAGE_PULL_POLICY": "Never",
+        "RLTRAIN_LOG_FORMAT": "plain",
+        "RLTRAIN_WORKERS": "63",
+        "RLTRAIN_REQUESTS_PER_SECOND": "63",
+        "RLTRAIN_RESYNC_SECONDS": "63",
+    }
+    base = {"RLTRAIN_TRAINER_IMAGE": "x"}
+
+    assert len(variables) == 8
+    for variable in variables:
+        changed = parse([], {**base, variable: others.get(variable, "other")})
+        assert changed != parse([], base), variable
+
+
+def test_definition_in_the_chart_is_the_one_of_the_models() -> None:
+    assert (CHART / "files/crd.yaml").read_text() == (ROOT / "crds/rltrain.dev_rltrainingjobs.yaml").read_text()
+
+
+def test_operator_may_do_what_it_does_and_no_more() -> None:
+    text = re.search(r'define "rltrain.rules" -}}\n(.*?){{- end }}', TEMPLATES["_helpers.tpl"], re.DOTALL)
+    assert text is not None
+    allowed: dict[tuple[str, str], set[str]] = {}
+    for rule in YAML(typ="safe").load(text[1]):
+        for resource in rule["resources"]:
+            allowed.setdefault((rule["apiGroups"][0], resource), set()).update(rule["verbs"])
+
+    needed: dict[tuple[str, str], set[str]] = {
+        ("rltrain.dev", "rltrainingjobs"): {"list", "watch"},
+        ("rltrain.dev", "rltrainingjobs/status"): {"patch"},
+        ("rltrain.dev", "rltrainingjobs/finalizers"): {"update"},
+        ("batch", "jobs"): {"get", "list", "watch", "create", "patch", "delete"},
+        ("", "pods"): {"list"},
+        ("", "events"): {"list"},
+        ("events.k8s.io", "events"): {"create"},
+        ("", "secrets"): {"get", "create"},
+        ("", "persistentvolumeclaims"): {"create"},
+    }
+    needed |= {(kind.group, kind.plural): {"get", "list", "create", "patch"} for kind in kinds.LISTED}
+    assert allowed == needed
