@@ -95,8 +95,11 @@ def _taken(data: Any) -> bytes:
 
 
 def _exit_code(channels: Any) -> int:
-    code = channels.returncode
-    return code if isinstance(code, int) else 1
+    try:
+        return int(channels.returncode)
+    except (TypeError, KeyError, IndexError, ValueError):
+        # The connection was lost, or the process was killed: nobody says with which code.
+        return 1
 
 
 def unpack(archive: IO[bytes], folder: Path) -> None:
