@@ -125,10 +125,10 @@ class Cluster:
                 yield None if event["type"] == "DELETED" else event["object"]
 
     def log_lines(
-        self, pod: str, container: str, *, follow: bool, tail: int | None, previous: bool = False
+        self, pod: str, *, follow: bool, tail: int | None = None, container: str = "rltrain"
     ) -> Iterator[str]:
         """Lines of a container's log, as they come if `follow`."""
-        query = {"container": container, "follow": str(follow).lower(), "previous": str(previous).lower()}
+        query = {"container": container, "follow": str(follow).lower()}
         if tail is not None:
             query["tailLines"] = str(tail)
         # A quiet container is not a lost connection: followers wait for as long as it runs.

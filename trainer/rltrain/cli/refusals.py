@@ -44,7 +44,8 @@ def refusal(address: Address, status: int, body: bytes) -> RltrainError:
     if status == 403 and _UNRESOLVED.search(message):
         return ApiUnreachable(f"{address} doesn't allow that: {message}")
     if status == 404 and details.get("kind") == "namespaces":
-        return NoSuchObject("namespace", str(details.get("name")))
+        name = details.get("name")
+        return NoSuchObject("namespace", f"{name}: kubectl create namespace {name} makes it")
     if status == 404 and details.get("name"):
         kind = names.KIND if details.get("kind") == names.PLURAL else str(details.get("kind")).removesuffix("s")
         return NoSuchObject(kind, str(details["name"]))
