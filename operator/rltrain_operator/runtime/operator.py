@@ -14,6 +14,7 @@ from rltrain_operator.runtime.health import Health
 from rltrain_operator.runtime.posting import Poster
 from rltrain_operator.runtime.reconcile import Reconciler
 from rltrain_operator.runtime.resync import Resync
+from rltrain_operator.runtime.schema import outdated
 from rltrain_operator.runtime.settings import Settings
 from rltrain_operator.runtime.watch import registry, settings
 from rltrain_operator.runtime.workqueue import WorkQueue
@@ -30,6 +31,7 @@ class Operator:
 
     def __init__(self, own: Settings, api: Api) -> None:
         self._settings = own
+        self._api = api
         self._cache = Cache()
         self._queue: WorkQueue[Key] = WorkQueue()
         executor = Executor(api)
@@ -50,7 +52,6 @@ class Operator:
             await self._list_at_first()
             async with asyncio.TaskGroup() as group:
                 helpers = [group.create_task(part) for part in self._parts()]
-                self.health.ready.set()
                 try:
                     await self._watch()
                 finally:
@@ -72,7 +73,22 @@ class Operator:
 
     def _parts(self) -> list[Coroutine[Any, Any, None]]:
         workers = [self._worker() for _ in range(self._settings.workers)]
-        return [self.health.measure(), self._resync_for_ever(), *workers]
+        return [self.health.measure(), self._become_ready(), self._resync_for_ever(), *workers]
+
+    async def _become_ready(self) -> None:
+        """An older definition holds up nothing but the word that all is well, so that an upgrade is seen to fail."""
+        while True:
+            try:
+                reason = await outdated(self._api)
+            except (ApiError, Unreachable) as error:
+                reason = f"the served definition can't be read: {error}"
+            if reason is None:
+                self.health.ready.set()
+                return
+            if reason != self.health.reason_not_ready:
+                logger.warning("%s", reason)
+            self.health.reason_not_ready = reason
+            await asyncio.sleep(RETRY_SECONDS)
 
     async def _list_at_first(self) -> None:
         while True:
