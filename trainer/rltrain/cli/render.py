@@ -1,0 +1,73 @@
+"""`rltrain render`: what the operator would make of a manifest, without a cluster."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+import typer
+
+from rltrain.api.document import Mark, dotted
+from rltrain.api.load import Loaded, load
+from rltrain.api.resolve import origins, to_yaml
+from rltrain.cli.options import Overrides
+from rltrain.cli.table import columns
+
+DEFAULT_IMAGE: Final = "rltrain-trainer"
+TOKEN: Final = "(random, made by the operator)"
+
+
+def render(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The manifest; - for stdin.", show_default=False)],
+    set_: Overrides = None,
+    uid: Annotated[
+        str | None, typer.Option("--uid", help="UID to render with; zeros stand for the one that a cluster gives.")
+    ] = None,
+    namespace: Annotated[
+        str | None, typer.Option("--namespace", "-n", help="Namespace where the manifest names none.")
+    ] = None,
+    image: Annotated[
+        str, typer.Option("--image", help="The operator's image for manifests that name none.")
+    ] = DEFAULT_IMAGE,
+    output: Annotated[Literal["yaml", "json"], typer.Option("--output", "-o", help="Form of the output.")] = "yaml",
+    show_origins: Annotated[
+        bool, typer.Option("--origins", help="Print each value of the manifest and where it comes from instead.")
+    ] = False,
+) -> None:
+    """Print the objects that the operator would apply for a manifest."""
+    loaded = load(file, set_ or [])
+    if show_origins:
+        typer.echo(_origins(loaded, str(file), output))
+        return
+    objects = _objects(loaded, uid, namespace, image)
+    if output == "json":
+        typer.echo(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}, indent=2))
+    else:
+        typer.echo("---\n".join(map(to_yaml, objects)), nl=False)
+
+
+def _objects(loaded: Loaded, uid: str | None, namespace: str | None, image: str) -> list[dict[str, Any]]:
+    from rltrain_operator.render import OperatorConfig, render
+
+    metadata = loaded.job.metadata
+    placed = metadata.model_copy(
+        update={"uid": uid or metadata.uid, "namespace": namespace or metadata.namespace or "default"}
+    )
+    return render(loaded.job.model_copy(update={"metadata": placed}), OperatorConfig(image), TOKEN)
+
+
+def _origins(loaded: Loaded, file: str, output: str) -> str:
+    """Each value below ``spec`` with the line, the flag, the plan or the default that it comes from."""
+    rows = []
+    for path, value, origin in origins(loaded.job, loaded.root):
+        mark, _, _ = loaded.root.find(path)
+        place = _place(mark, file) if origin in ("file", "flag") else loaded.job.spec.plan if origin == "plan" else None
+        rows.append((dotted(path), value, origin, place))
+    if output == "json":
+        keys = ("path", "value", "origin", "place")
+        return json.dumps([dict(zip(keys, row, strict=True)) for row in rows], indent=2)
+    shown = [(path, json.dumps(value), origin + (f" {place}" if place else "")) for path, value, origin, place in rows]
+    return "\n".join(columns([("FIELD", "VALUE", "FROM"), *shown]))
+
+
+def _place(mark: Mark, file: str) -> str:
+    return mark.flag if mark.flag is not None else f"{file}:{mark.line}"
