@@ -1,27 +1,49 @@
 """`rltrain validate`: every problem of some manifests, without running anything."""
 
+import json
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from rltrain.api.errors import InvalidInput, RltrainError
+from rltrain.api import names
+from rltrain.api.errors import InvalidInput, InvalidManifest, Problem
 from rltrain.api.load import load_job
+from rltrain.cli.options import Json, Overrides
 
 
 def validate(
-    files: Annotated[list[Path], typer.Argument(help="The manifests.", show_default=False)],
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Replace a field, e.g. spec.seed=2.")
-    ] = None,
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="The manifests; - for stdin.", show_default=False)
+    ],
+    set_: Overrides = None,
+    output: Json = None,
 ) -> None:
     """Check manifests and tell everything that is wrong with them."""
-    failures: list[RltrainError] = []
+    failures = {file: failure for file in files if (failure := _failure(file, set_ or [])) is not None}
+    if output == "json":
+        typer.echo(json.dumps([_report(file, failures.get(file)) for file in files], indent=2))
+        raise typer.Exit(names.EXIT_INVALID if failures else names.EXIT_DONE)
     for file in files:
-        try:
-            load_job(file, set_ or [])
+        if file not in failures:
             typer.echo(f"{file}: valid")
-        except InvalidInput as error:
-            failures.append(error)
     if failures:
-        raise InvalidInput("\n".join(map(str, failures)))
+        raise InvalidInput("\n".join(map(str, failures.values())))
+
+
+def _failure(file: Path, overrides: list[str]) -> InvalidInput | None:
+    try:
+        load_job(file, overrides)
+    except InvalidInput as error:
+        return error
+    return None
+
+
+def _report(file: Path, failure: InvalidInput | None) -> dict[str, Any]:
+    problems = failure.problems if isinstance(failure, InvalidManifest) else [Problem("", str(failure))]
+    return {
+        "file": str(file),
+        "valid": failure is None,
+        "problems": [asdict(problem) for problem in problems] if failure is not None else [],
+    }
