@@ -8,7 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from rltrain.api import names
-from rltrain.api.errors import RltrainError
+from rltrain.api.errors import InvalidManifest, RltrainError
 from rltrain.cli.lazy import Command, LazyGroup
 from rltrain.cli.usage import usage_message
 
@@ -74,7 +74,8 @@ def _run(arguments: list[str]) -> int:
     try:
         code = app(arguments, standalone_mode=False)
     except RltrainError as error:
-        return _fail(f"rltrain: {error}", error.exit_code)
+        # A manifest's problems begin with its file and line, as editors and CI expect them.
+        return _fail(str(error) if isinstance(error, InvalidManifest) else f"rltrain: {error}", error.exit_code)
     except (typer.Abort, KeyboardInterrupt):
         return names.EXIT_INTERRUPTED
     except typer.TyperException as error:

@@ -24,12 +24,10 @@ def validate(
     failures = {file: failure for file in files if (failure := _failure(file, set_ or [])) is not None}
     if output == "json":
         typer.echo(json.dumps([_report(file, failures.get(file)) for file in files], indent=2))
-        raise typer.Exit(names.EXIT_INVALID if failures else names.EXIT_DONE)
-    for file in files:
-        if file not in failures:
-            typer.echo(f"{file}: valid")
-    if failures:
-        raise InvalidInput("\n".join(map(str, failures.values())))
+    else:
+        for file in files:
+            typer.echo(failures.get(file, f"{file}: valid"), err=file in failures)
+    raise typer.Exit(names.EXIT_INVALID if failures else names.EXIT_DONE)
 
 
 def _failure(file: Path, overrides: list[str]) -> InvalidInput | None:
