@@ -72,7 +72,7 @@ def main() -> None:
 
 def _run(arguments: list[str]) -> int:
     try:
-        code = app(arguments, standalone_mode=False)
+        code = app(arguments, prog_name="rltrain", standalone_mode=False)
     except RltrainError as error:
         # A manifest's problems begin with its file and line, as editors and CI expect them.
         return _fail(str(error) if isinstance(error, InvalidManifest) else f"rltrain: {error}", error.exit_code)

@@ -11,9 +11,9 @@ from rltrain.api import names
 from rltrain.api.errors import RltrainError
 from rltrain.cli.cluster import Cluster, Object
 from rltrain.cli.jobs import JobView
+from rltrain.cli.pods import CONTAINER, is_running
 from rltrain.cli.refusals import NoSuchObject
 
-CONTAINER: Final = "rltrain"
 START_SECONDS: Final = 180.0
 LIFETIME_SECONDS: Final = 1800
 """After which the kubelet ends a reader whose creator died."""
@@ -52,9 +52,7 @@ def reader(cluster: Cluster, job: JobView) -> Iterator[Reader]:
 def _running_head(cluster: Cluster, job: JobView) -> str | None:
     selector = {names.LABEL_JOB_UID: job.uid, names.LABEL_ROLE: names.HEAD}
     for pod in cluster.select("pods", selector)["items"]:
-        states = [status for status in pod["status"].get("containerStatuses", []) if status["name"] == CONTAINER]
-        leaving = "deletionTimestamp" in pod["metadata"]
-        if not leaving and any("running" in status["state"] for status in states):
+        if is_running(pod):
             return str(pod["metadata"]["name"])
     return None
 

@@ -12,8 +12,8 @@ _REWORDED = (
     (re.compile(r"Got unexpected extra argument\(?s?\)? \((.*)\)"), r"too many arguments: \1"),
     (re.compile(r"Option '?([^' ]+)'? requires an argument\.?"), r"\1 needs a value"),
     (re.compile(r"Invalid value for '?([^':]+?)'?: "), r"\1: "),
-    (re.compile(r"Value '(.*)' is not a valid int(eger)?"), r"must be a whole number, not \1"),
-    (re.compile(r"Value '(.*)' is not a valid (float|number)"), r"must be a number, not \1"),
+    (re.compile(r"Input should be a valid integer.*"), "must be a whole number"),
+    (re.compile(r"Input should be a valid number.*"), "must be a number"),
 )
 
 

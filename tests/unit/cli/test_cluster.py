@@ -1,0 +1,115 @@
+"""What goes wrong between here and an API server is told with the server's address, and exit code 3."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from unit.api.conftest import manifest
+from unit.cli.conftest import JOBS, ApiServer, Command, job, use_kubeconfig
+
+
+def test_no_kubeconfig_is_told(rltrain: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use_kubeconfig(tmp_path, monkeypatch, None)
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+
+    done = rltrain("status")
+
+    assert done.code == 3
+    assert "set KUBECONFIG" in done.err
+
+
+def test_server_that_does_not_answer_is_named_with_its_context(
+    rltrain: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    use_kubeconfig(tmp_path, monkeypatch, f"http://127.0.0.1:{port}")
+
+    done = rltrain("status")
+
+    assert done.code == 3
+    assert f"http://127.0.0.1:{port} (context lab) doesn't answer" in done.err
+    assert len(done.err.splitlines()) == 1
+
+
+def test_unknown_context_gets_the_nearest(rltrain: Command, api: ApiServer) -> None:
+    done = rltrain("status", "--context", "cluod")
+
+    assert done.code == 3
+    assert "did you mean cloud" in done.err
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "code", "words"),
+    [
+        (401, {"message": "Unauthorized"}, 3, "refused the credentials"),
+        (403, {"message": 'User "eve" cannot list resource "rltrainingjobs"'}, 3, 'User "eve" cannot list'),
+        (404, "404 page not found\n", 3, "helm install"),
+        (503, {"message": "etcd is away"}, 3, "etcd is away"),
+        (500, "<html>proxy</html>", 3, "500"),
+        (429, {"message": "slow down"}, 3, "slow down"),
+    ],
+)
+def test_refusal_is_a_sentence(
+    rltrain: Command, api: ApiServer, status: int, body: object, code: int, words: str
+) -> None:
+    api.refusals["/apis"] = (status, body)
+
+    done = rltrain("status")
+
+    assert done.code == code
+    assert words in done.err
+    assert "Traceback" not in done.err
+
+
+def test_missing_job_gets_the_nearest_name(rltrain: Command, api: ApiServer) -> None:
+    api.put(f"{JOBS}/cartpole", job())
+
+    for command in ("status", "logs", "fetch", "delete"):
+        done = rltrain(command, "cartpol")
+        assert done.code == 2, command
+        assert "did you mean cartpole" in done.err, command
+
+
+def test_bad_manifest_is_refused_before_anything_is_asked_of_the_cluster(
+    rltrain: Command, api: ApiServer, tmp_path: Path
+) -> None:
+    (tmp_path / "job.yaml").write_text(manifest("learning_rate: 1"))
+
+    done = rltrain("submit", tmp_path / "job.yaml")
+
+    assert done.code == 2
+    assert "spec.config.lr" in done.err
+    assert api.seen == []
+
+
+def test_submit_applies_only_what_was_written_and_is_strict(rltrain: Command, api: ApiServer, tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(manifest("config: {lr: 1e-3}"))
+
+    done = rltrain("submit", tmp_path / "job.yaml", "--set", "seed=3")
+
+    assert done.code == 0
+    assert "default/cartpole created" in done.out
+    method, path, body = api.seen[-1]
+    assert (method, path) == ("PATCH", f"{JOBS}/cartpole")
+    assert body["spec"] == {
+        "plan": "DQN",
+        "env": {"id": "CartPole-v1"},
+        "stop": {"envSteps": 1000},
+        "config": {"lr": 1e-3},
+        "seed": 3,
+    }
+
+
+def test_what_the_server_refuses_of_a_manifest_is_passed_on(rltrain: Command, api: ApiServer, tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(manifest())
+    causes = [{"field": "spec.plan", "message": "plan can't be changed"}, {"field": "spec.x", "message": "no"}]
+    api.refusals[f"{JOBS}/cartpole"] = (422, {"message": "invalid", "details": {"causes": causes}})
+
+    done = rltrain("submit", tmp_path / "job.yaml")
+
+    assert done.code == 2
+    assert "spec.plan: plan can't be changed" in done.err
+    assert "spec.x: no" in done.err
