@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
 from trainer.runtime.processes import kill_tree
 
 MANIFEST = """

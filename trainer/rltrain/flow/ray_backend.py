@@ -12,6 +12,8 @@ from rltrain.flow.actors import Actor, ActorFailed, ActorHost, ActorLost, Future
 SLOT: Final = "slot"
 """Resource of which a machine has one for each actor that it can hold."""
 ROLE_LABEL: Final = "role"
+ANY_ROLE: Final = "any"
+"""Role of a machine that takes actors of every role."""
 
 
 class _Host(ActorHost):
@@ -58,16 +60,22 @@ class RayBackend:
 
     Args:
         gpus: GPUs that each actor gets; only a role with GPUs in its machines has any.
+
+    Attributes:
+        actors: those that haven't been killed; they end with the session.
     """
 
     def __init__(self, gpus: float = 0) -> None:
         self._gpus = gpus
+        self.actors: list[RayActor] = []
 
     def create(self, factory: Callable[[], Any], *, role: str, index: int) -> Actor:
         handle = _RemoteHost.options(
-            num_cpus=0, num_gpus=self._gpus, resources={SLOT: 1}, label_selector={ROLE_LABEL: role}
+            num_cpus=0, num_gpus=self._gpus, resources={SLOT: 1}, label_selector={ROLE_LABEL: f"in({role},{ANY_ROLE})"}
         ).remote(factory)
-        return RayActor(handle, role, index)
+        actor = RayActor(handle, role, index)
+        self.actors.append(actor)
+        return actor
 
     def wait(self, futures: Sequence[Future], timeout: float | None = None) -> list[Future]:
         references = {_own(future).reference: future for future in futures}
@@ -85,7 +93,8 @@ class RayBackend:
             raise ActorFailed(own.actor, f"actor {own.actor.index} failed: {cause}") from cause
         except ray.exceptions.RayError as error:
             lines = str(error).strip().splitlines() or [type(error).__name__]
-            raise ActorLost(own.actor, f"actor {own.actor.index} is gone: {lines[0]}") from error
+            told = lines[0] if len(lines) == 1 else f"{lines[0]} {lines[-1].strip()}"
+            raise ActorLost(own.actor, f"actor {own.actor.index} is gone: {told}") from error
 
     def share(self, value: Any) -> Any:
         return ray.put(value)
@@ -93,11 +102,14 @@ class RayBackend:
     def kill(self, actor: Actor) -> None:
         assert isinstance(actor, RayActor)
         ray.kill(actor.handle, no_restart=True)
+        self.actors.remove(actor)
 
     def slots(self, role: str) -> int:
         nodes: list[dict[str, Any]] = cast(Any, ray.nodes)()
         held = (
-            node["Resources"].get(SLOT, 0) for node in nodes if node["Alive"] and node["Labels"].get(ROLE_LABEL) == role
+            node["Resources"].get(SLOT, 0)
+            for node in nodes
+            if node["Alive"] and node["Labels"].get(ROLE_LABEL) in (role, ANY_ROLE)
         )
         return int(sum(held))
 

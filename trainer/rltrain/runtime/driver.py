@@ -79,15 +79,11 @@ class Driver:
         self._interrupts.install()
         with self._metrics.active():
             training = Training(self._job, self._backend, self._metrics)
-            try:
-                self._restore(training)
-                if not self._gather(training):
-                    return self._interrupted(training)
-                self._clock.begin(self._resumed.summary.time_s if self._resumed else 0.0)
-                first = self._first_report(training)
-                return self._loop(training, first)
-            finally:
-                training.workers.stop()
+            self._restore(training)
+            if not self._gather(training):
+                return self._interrupted(training)
+            self._clock.begin(self._resumed.summary.time_s if self._resumed else 0.0)
+            return self._loop(training, self._first_report(training))
 
     def _restore(self, training: Training) -> None:
         checkpoint = self._resumed

@@ -4,7 +4,7 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, cast
@@ -12,6 +12,7 @@ from typing import Any, Final, cast
 from rltrain.api import names
 from rltrain.api.errors import InvalidInput, RltrainError, TrainingFailed
 from rltrain.api.job import RLTrainingJob
+from rltrain.flow import Actor
 from rltrain.runtime.interrupts import Interrupts
 from rltrain.runtime.node import answers
 from rltrain.runtime.observers import Observer, Observers, ResultsFile, TensorBoard, finite
@@ -25,8 +26,10 @@ log = logging.getLogger(__name__)
 RAY_START_SECONDS: Final = 120.0
 JOIN_SECONDS: Final = 30.0
 """How long a head that finds its job finished waits for nodes to come and hear of it."""
-LEAVE_SECONDS: Final = 20.0
-"""How long a head waits for its nodes to leave."""
+LEAVE_SECONDS: Final = 60.0
+"""How long a head waits at most for its nodes to leave."""
+ACTOR_SECONDS: Final = 5.0
+"""How long actors have to pass the word on, before nodes are told by a process started for that."""
 TERMINATION_BYTES: Final = 3000
 
 
@@ -40,8 +43,6 @@ def serve() -> int:
         try:
             with _ray_head(pod, interrupts):
                 outcome = _work(pod, interrupts)
-                if outcome.exit_code in (names.EXIT_DONE, names.EXIT_INVALID, names.EXIT_DEADLINE):
-                    tell_nodes(0.0)
         except RltrainError as error:
             outcome = _failed(error)
         except Exception as error:
@@ -64,7 +65,7 @@ def _work(pod: Pod, interrupts: Interrupts) -> RunResult:
     earlier = directory.outcome()
     if earlier is not None:
         log.info("this job is finished already: %s", earlier.stop_reason)
-        tell_nodes(JOIN_SECONDS)
+        tell_nodes([], JOIN_SECONDS)
         return earlier
     try:
         job = load_job(pod.manifest, [])
@@ -75,6 +76,7 @@ def _work(pod: Pod, interrupts: Interrupts) -> RunResult:
         outcome = _failed(error)
         directory.open(resume=True)
         directory.finish(outcome)
+        tell_nodes([])
         return outcome
 
 
@@ -110,6 +112,8 @@ def _train(pod: Pod, job: RLTrainingJob, directory: Any, interrupts: Interrupts)
         everyone.finished(failure(error, checkpoint))
         raise
     everyone.finished(outcome)
+    if outcome.state != "Interrupted":
+        tell_nodes(backend.actors)
     return outcome
 
 
@@ -135,22 +139,30 @@ def _ray_head(pod: Pod, interrupts: Interrupts) -> Iterator[None]:
         yield
 
 
-def tell_nodes(wait_s: float) -> None:
-    """Let every node of the cluster leave with exit code 0, and wait briefly until they have."""
+def tell_nodes(actors: Sequence[Actor], join_s: float = 0.0) -> None:
+    """Let every node of the cluster leave with exit code 0, and wait until they have.
+
+    Args:
+        actors: whose processes can pass the word on at once; other nodes must start one first.
+        join_s: how long to wait for nodes that have yet to come.
+    """
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     finish = cast(Any, ray.remote)(num_cpus=0, max_retries=0)(_flag_finished)
-    deadline = time.monotonic() + max(wait_s, LEAVE_SECONDS)
+    words = [actor.control(_flag_finished) for actor in actors]
+    begun = time.monotonic()
     told: dict[str, Any] = {}
-    while time.monotonic() < deadline:
+    while (passed := time.monotonic() - begun) < LEAVE_SECONDS:
         there = _other_nodes()
-        for node in there - told.keys():
-            strategy = NodeAffinitySchedulingStrategy(node, soft=False)
-            told[node] = finish.options(scheduling_strategy=strategy).remote()
-        if not there and (told or wait_s == 0.0):
+        if not there and (told or words or passed >= join_s):
             return
-        time.sleep(0.2)
+        if passed >= (ACTOR_SECONDS if words else 0.0):
+            for node in there - told.keys():
+                strategy = NodeAffinitySchedulingStrategy(node, soft=False)
+                told[node] = finish.options(scheduling_strategy=strategy).remote()
+        time.sleep(0.1)
+    log.warning("%d nodes haven't left", len(_other_nodes()))
 
 
 def _other_nodes() -> set[str]:
@@ -160,7 +172,7 @@ def _other_nodes() -> set[str]:
     return {node["NodeID"] for node in nodes if node["Alive"] and node["Labels"].get("role") != names.HEAD}
 
 
-def _flag_finished() -> None:
+def _flag_finished(target: object = None) -> None:
     """On a node: what `rltrain node` there looks for."""
     Pod.from_environment().finished_flag.touch()
 

@@ -10,7 +10,6 @@ from rltrain.api.job import RLTrainingJob
 from rltrain.api.resolve import resolved_yaml
 from rltrain.flow import Backend
 from rltrain.flow.serial import SerialBackend
-from rltrain.plans.registry import PLANS
 from rltrain.runtime.build import gpus_of, replicas_of, role_of
 from rltrain.runtime.checkpoint import Attempts
 from rltrain.runtime.console import LiveConsole, PlainConsole
@@ -41,8 +40,7 @@ def run_locally(job: RLTrainingJob, path: Path, *, resume: bool, serial: bool, i
         with contextlib.ExitStack() as stack:
             backend: Backend = SerialBackend()
             if not serial:
-                role = PLANS[job.spec.plan].role
-                stack.enter_context(local_session(role, replicas_of(job)))
+                stack.enter_context(local_session(replicas_of(job)))
                 from rltrain.flow.ray_backend import RayBackend
 
                 backend = RayBackend(gpus_of(role_of(job)))

@@ -29,8 +29,8 @@ def prepare_environment() -> None:
 
 
 @contextmanager
-def local_session(role: str, slots: int) -> Iterator[None]:
-    """Ray on this machine with `slots` places for actors of `role`; leaves no process and no file behind."""
+def local_session(slots: int) -> Iterator[None]:
+    """Ray on this machine with `slots` places for actors; leaves no process and no file behind."""
     prepare_environment()
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     import ray
@@ -43,7 +43,7 @@ def local_session(role: str, slots: int) -> Iterator[None]:
             include_dashboard=False,
             num_cpus=1,
             resources={"slot": slots} if slots else None,
-            labels={"role": role},
+            labels={"role": "any"},
             object_store_memory=OBJECT_STORE_BYTES,
             log_to_driver=False,
             logging_level="ERROR",

@@ -1,0 +1,155 @@
+"""Sharded flows, the same over both back ends."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from rltrain.flow import (
+    NOT_READY,
+    PROGRESS,
+    ActorFailed,
+    ActorLost,
+    Backend,
+    LocalIterator,
+    MetricsContext,
+    ParallelIterator,
+)
+from rltrain.flow.parallel import Call
+from trainer.flow.backends import BACKENDS, Counter, Team, backend_of
+
+
+@pytest.fixture(autouse=True)
+def metrics() -> Iterator[MetricsContext]:
+    with MetricsContext().active() as context:
+        yield context
+
+
+@pytest.fixture(params=BACKENDS)
+def backend(request: pytest.FixtureRequest) -> Backend:
+    return backend_of(request)
+
+
+def items(flow: LocalIterator[Any], count: int) -> list[Any]:
+    iterator = iter(flow)
+    return [next(iterator) for _ in range(count)]
+
+
+def numbers(team: Team) -> ParallelIterator[int]:
+    """Shard k gives 10k + 1, 10k + 2, ..."""
+    return ParallelIterator(team, lambda actor: Call(Counter.next))
+
+
+def double(counter: Counter, item: int) -> int:
+    return 2 * item
+
+
+def fail_at(target: int) -> Any:
+    def stage(counter: Counter, item: int) -> int:
+        if item == target:
+            raise ValueError(f"no {target} here")
+        return item
+
+    return stage
+
+
+def test_gather_sync_goes_round_the_shards_in_order(backend: Backend) -> None:
+    flow = numbers(Team(backend, 3)).for_each(double).gather_sync()
+    assert items(flow, 7) == [22, 42, 62, 24, 44, 64, 26]
+
+
+def test_gather_rounds_brings_one_of_each_shard(backend: Backend) -> None:
+    assert items(numbers(Team(backend, 2)).gather_rounds(), 2) == [[11, 21], [12, 22]]
+
+
+def test_gather_async_brings_each_shards_items_in_its_order_and_tells_their_source(backend: Backend) -> None:
+    pairs = items(numbers(Team(backend, 2)).gather_async(num_async=2).zip_with_source_actor(), 12)
+    for index in (1, 2):
+        own = [item for actor, item in pairs if actor.index == index]
+        assert own == [10 * index + n for n in range(1, len(own) + 1)]
+        assert own, "every shard has its turn"
+
+
+def test_gather_async_waits_once_when_nothing_is_there_and_loses_no_result_in_flight(backend: Backend) -> None:
+    team = Team(backend, 1)
+    flow = numbers(team).gather_async(num_async=3)
+    assert items(flow, 9) == [11, 12, 13, 14, 15, 16, 17, 18, 19]
+
+
+def test_agreement_brings_all_items_together_before_any_shard_goes_on(backend: Backend) -> None:
+    flow = numbers(Team(backend, 2)).agree(sum).for_each(Counter.plus_own).batch_across_shards()
+    assert items(flow, 2) == [[32 + 11, 32 + 21], [34 + 12, 34 + 22]]
+
+
+def test_a_generators_yields_are_averaged_over_the_group(backend: Backend) -> None:
+    team = Team(backend, 2)
+    flow = numbers(team).for_each(Counter.average_twice).batch_across_shards()
+    # 11 and 21 have the mean 16; each adds its index, 17 and 18, whose mean is 17.5.
+    assert items(flow, 1) == [[(16.0, 17.5), (16.0, 17.5)]]
+
+
+def test_a_shard_that_fails_before_the_agreement_stops_all_before_the_collective(backend: Backend) -> None:
+    team = Team(backend, 2)
+    flow = numbers(team).for_each(fail_at(21)).agree(sum).for_each(Counter.average_twice).batch_across_shards()
+    assert pull(flow) is PROGRESS
+    assert [type(failure) for failure in team.failures] == [ActorFailed]
+    assert isinstance(team.failures[0].__cause__, ValueError)
+    assert pull(flow) == [(17.0, 18.5), (17.0, 18.5)], "the next round is whole"
+
+
+def test_a_failing_shard_loses_its_item_and_the_others_keep_theirs(backend: Backend) -> None:
+    team = Team(backend, 3)
+    flow = numbers(team).for_each(fail_at(22)).gather_rounds()
+    assert [pull(flow) for _ in range(3)] == [[11, 21, 31], [12, 32], [13, 23, 33]]
+    assert str(team.failures[0].__cause__) == "no 22 here"
+
+
+def test_a_killed_actor_is_lost_for_good_and_the_others_go_on(backend: Backend) -> None:
+    team = Team(backend, 2)
+    flow = numbers(team).gather_rounds()
+    assert pull(flow) == [11, 21]
+    backend.kill(team.members[0])
+    assert pull(flow) == [22]
+    assert [type(failure) for failure in team.failures] == [ActorLost]
+    assert team.failures[0].actor.index == 1
+
+
+def test_a_constructors_error_reaches_the_driver_and_hangs_nothing(backend: Backend) -> None:
+    actor = backend.create(broken, role="shards", index=1)
+    with pytest.raises(ActorFailed) as failure:
+        backend.result(actor.apply(Counter.next))
+    assert isinstance(failure.value.__cause__, LookupError)
+
+
+def test_control_is_answered_while_the_actor_is_busy(backend: Backend) -> None:
+    actor = backend.create(lambda: Counter(1), role="shards", index=1)
+    busy = actor.apply(Counter.wait_for_release)
+    assert backend.result(actor.control(Counter.release)) == "released"
+    assert backend.result(busy) == "done"
+
+
+def test_no_healthy_shard_is_not_ready(backend: Backend) -> None:
+    team = Team(backend, 0)
+    assert numbers(team).gather_rounds().pull() is NOT_READY
+    assert numbers(team).batch_across_shards().pull() is NOT_READY
+    assert numbers(team).gather_async().pull() is NOT_READY
+
+
+def test_shared_values_arrive_as_themselves(backend: Backend) -> None:
+    reference = backend.share([1, 2, 3])
+    actor = backend.create(lambda: Counter(1), role="shards", index=1)
+    assert backend.result(actor.apply(total, reference)) == 6
+
+
+def pull(flow: LocalIterator[Any]) -> Any:
+    """One pull, after the wait that NOT_READY asks for."""
+    item = flow.pull()
+    return flow.tick() if item is NOT_READY else item
+
+
+def total(counter: Counter, values: Sequence[int]) -> int:
+    return sum(values)
+
+
+def broken() -> Counter:
+    raise LookupError("no such thing")
