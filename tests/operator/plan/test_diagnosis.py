@@ -124,6 +124,13 @@ def test_only_the_newest_attempt_of_a_pod_counts() -> None:
     assert found(new, old).reason == "PodsStarting"
 
 
+def test_pod_on_its_way_out_does_not_count() -> None:
+    leaving = pod(state=ended(1, "boom"))
+    leaving["metadata"]["deletionTimestamp"] = "2026-11-30T12:02:00Z"
+
+    assert found(leaving).reason == "PodsStarting"
+
+
 def test_pod_that_ended_well_is_no_trouble() -> None:
     assert found(pod(state=ended(0, reason="Completed"))).reason == "PodsStarting"
 

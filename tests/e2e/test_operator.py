@@ -1,0 +1,234 @@
+"""What the operator promises of any job, seen on jobs that only pretend to train."""
+
+import json
+
+import pytest
+
+from e2e.installation import Images, Operator
+from e2e.kube import Kube, Object, condition, message, reason
+from e2e.standin import standin
+
+pytestmark = pytest.mark.cluster
+
+KINDS = "jobs,services,configmaps,secrets,serviceaccounts,roles,rolebindings,networkpolicies,persistentvolumeclaims"
+
+
+def because(kube: Kube, name: str, kind: str, *reasons: str) -> Object:
+    """The job, once a condition has one of these reasons."""
+
+    def probe() -> Object | None:
+        job = kube.job(name)
+        return job if reason(job, kind) in reasons else None
+
+    return kube.wait(f"{kind} because of {' or '.join(reasons)}", probe, 30, name)
+
+
+def ready(kube: Kube, name: str) -> Object:
+    def probe() -> Object | None:
+        job = kube.job(name)
+        return job if condition(job, "ClusterReady") == "True" else None
+
+    return kube.wait("ClusterReady", probe, 60, name)
+
+
+def children(kube: Kube, name: str) -> dict[str, str]:
+    """Resource version of each child."""
+    items = json.loads(kube.kubectl("get", KINDS, "-l", f"rltrain.dev/job={name}", "-o", "json"))["items"]
+    return {f"{each['kind']}/{each['metadata']['name']}": each["metadata"]["resourceVersion"] for each in items}
+
+
+def test_longest_legal_name_works_and_longer_or_dotted_ones_are_refused_with_the_rule(
+    kube: Kube, images: Images
+) -> None:
+    for name in ("x" * 41, "y" * 63, "z" * 78, "a.b", "1a"):
+        done = kube.run("apply", "-f", "-", stdin=json.dumps(standin(name, images.operator)))
+        assert done.returncode != 0, name
+        assert "name" in done.stderr
+        assert "40" in done.stderr or "letter" in done.stderr or "lower" in done.stderr, done.stderr
+
+    longest = "n" * 40
+    kube.apply(standin(longest, images.operator))
+    ready(kube, longest)
+    names = [*children(kube, longest), *(f"Pod/{pod['metadata']['name']}" for pod in kube.pods(longest))]
+    assert len(names) == len(set(names))
+    assert max(len(name.partition("/")[2]) for name in names) <= 63
+
+
+def test_success_carries_the_heads_words_and_removes_the_rest(kube: Kube, images: Images) -> None:
+    kube.apply(standin("short", images.operator, life=1))
+
+    job = kube.wait_finished("short", 90)
+
+    assert (condition(job, "Succeeded"), reason(job, "Succeeded")) == ("True", "StopCriterionReached")
+    assert "env_steps" in message(job, "Succeeded")
+    assert job["status"]["state"] == "Succeeded"
+    kube.wait("the other role is gone", lambda: not kube.get("job", "short-rollouts"), 30, "short")
+    assert kube.get("job", "short-head") is not None, "kept for its logs"
+
+
+def test_cause_of_a_failure_survives_its_pods(kube: Kube, images: Images) -> None:
+    words = json.dumps({"reason": "EnvironmentFailed", "message": "reward is NaN at step 7"})
+    kube.apply(standin("nan", images.operator, life=0, exit_code=1, words=words, runPolicy={"maxRestarts": 0}))
+    kube.wait_finished("nan", 90)
+
+    kube.delete("job", "nan-head")
+    kube.wait("its pods are gone", lambda: not kube.pods("nan"), 60, "nan")
+
+    job = kube.job("nan")
+    assert reason(job, "Failed") == "EnvironmentFailed"
+    assert "reward is NaN at step 7" in message(job, "Failed")
+    assert kube.get("job", "nan-head") is None, "finished is final: it isn't made again"
+
+
+def test_process_that_dies_without_a_word_leaves_its_last_lines(kube: Kube, images: Images) -> None:
+    job = standin("dies", images.operator, runPolicy={"maxRestarts": 0})
+    container = job["spec"]["head"]["template"]["spec"]["containers"][0]
+    container["command"] = ["python", "-c", "import no_such_module"]
+    kube.apply(job)
+
+    found = kube.wait_finished("dies", 90)
+
+    assert reason(found, "Failed") == "RestartsExhausted"
+    assert "No module named 'no_such_module'" in message(found, "Failed")
+
+
+def test_pod_that_the_namespace_does_not_admit_is_told_with_the_rule(kube: Kube, images: Images) -> None:
+    job = standin("host", images.operator)
+    job["spec"]["head"]["template"]["spec"]["hostNetwork"] = True
+    kube.apply(job)
+
+    found = because(kube, "host", "ClusterReady", "PodSecurityViolated")
+
+    assert "hostNetwork" in message(found, "ClusterReady")
+
+
+def test_used_up_quota_is_told_and_heals_when_there_is_room(kube: Kube, images: Images) -> None:
+    quota: Object = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "small"},
+        "spec": {"hard": {"pods": "1"}},
+    }
+    kube.apply(quota)
+    kube.wait("the quota counts", lambda: kube.get("resourcequota", "small")["status"].get("used"), 30)  # type: ignore[index]
+    kube.apply(standin("much", images.operator))
+
+    found = because(kube, "much", "ClusterReady", "QuotaExceeded")
+    assert "exceeded quota: small" in message(found, "ClusterReady")
+
+    kube.apply({**quota, "spec": {"hard": {"pods": "5"}}})
+    ready(kube, "much")
+
+
+def test_missing_code_is_told_and_heals_when_it_appears(kube: Kube, images: Images) -> None:
+    kube.apply(standin("coded", images.operator, code={"configMap": {"name": "my-envs"}}))
+
+    found = because(kube, "coded", "ClusterReady", "PodSetupFailed")
+    assert 'configmap "my-envs" not found' in message(found, "ClusterReady")
+
+    kube.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "my-envs"}, "data": {"a.py": ""}})
+    kube.wait("ClusterReady", lambda: condition(kube.job("coded"), "ClusterReady") == "True", 150, "coded")
+
+
+def test_template_that_is_no_pod_leaves_no_half_job_and_can_be_mended(kube: Kube, images: Images) -> None:
+    good = standin("odd", images.operator)
+    bad = json.loads(json.dumps(good))
+    bad["spec"]["rollouts"]["template"]["spec"]["nodeSelectorr"] = {"disk": "ssd"}
+    kube.apply(bad)
+
+    found = because(kube, "odd", "Accepted", "InvalidTemplate")
+    assert "nodeSelectorr" in message(found, "Accepted")
+    assert children(kube, "odd") == {}
+
+    del bad["spec"]["rollouts"]["template"]["spec"]["nodeSelectorr"]
+    kube.kubectl("replace", "-f", "-", stdin=json.dumps(good))
+    ready(kube, "odd")
+
+
+def test_edit_of_a_running_job_is_reported_and_changes_nothing(kube: Kube, images: Images) -> None:
+    kube.apply(standin("fixed", images.operator))
+    ready(kube, "fixed")
+    before = children(kube, "fixed")
+
+    kube.kubectl("patch", "rltj", "fixed", "--type=merge", "-p", '{"spec": {"seed": 5, "rollouts": {"replicas": 2}}}')
+
+    because(kube, "fixed", "Accepted", "ChangeNeedsRecreate")
+    assert {name: v for name, v in children(kube, "fixed").items() if not name.startswith("Job")} == {
+        name: v for name, v in before.items() if not name.startswith("Job")
+    }
+    assert len(kube.pods("fixed", "rollouts")) == 1
+
+
+def test_restarted_operator_writes_nothing_where_all_is_as_it_should_be(
+    kube: Kube, operator: Operator, images: Images
+) -> None:
+    kube.apply(standin("steady", images.operator))
+    ready(kube, "steady")
+    before = {**children(kube, "steady"), "job": kube.job("steady")["metadata"]["resourceVersion"]}
+
+    operator.scale(0)
+    operator.scale(1)
+    # Its visit to a job that is made now comes after the one to the job that was there.
+    kube.apply(standin("later", images.operator, life=1))
+    kube.wait_finished("later", 90)
+
+    assert {**children(kube, "steady"), "job": kube.job("steady")["metadata"]["resourceVersion"]} == before
+
+
+def test_lost_child_is_made_again(kube: Kube, images: Images) -> None:
+    kube.apply(standin("lost", images.operator))
+    ready(kube, "lost")
+    uid = kube.get("job", "lost-rollouts")["metadata"]["uid"]  # type: ignore[index]
+
+    kube.delete("job", "lost-rollouts")
+
+    def again() -> bool:
+        found = kube.get("job", "lost-rollouts")
+        return found is not None and found["metadata"]["uid"] != uid
+
+    kube.wait("the Job is there again", again, 30, "lost")
+
+
+def test_token_is_its_jobs_own_and_is_never_written_again(kube: Kube, images: Images, operator: Operator) -> None:
+    kube.apply(standin("one", images.operator), standin("two", images.operator))
+    ready(kube, "one")
+    ready(kube, "two")
+
+    def token(name: str) -> str:
+        secret = kube.get("secret", f"{name}-token")
+        assert secret is not None
+        return str(secret["data"]["token"])
+
+    first, second = token("one"), token("two")
+    assert first != second
+    operator.scale(0)
+    operator.scale(1)
+    kube.kubectl("annotate", "rltj", "one", "touch=me")
+    assert token("one") == first
+    assert first not in operator.logs()
+    assert first not in json.dumps(kube.job("one"))
+
+
+def test_events_tell_the_story_without_repetition(kube: Kube, images: Images) -> None:
+    kube.apply(standin("told", images.operator, life=3))
+    kube.wait_finished("told", 90)
+
+    def reasons() -> list[str]:
+        events = json.loads(kube.kubectl("get", "events", "-o", "json"))["items"]
+        return [event["reason"] for event in events if event["involvedObject"]["kind"] == "RLTrainingJob"]
+
+    kube.wait("the last event", lambda: "StopCriterionReached" in reasons(), 20, "told")
+    assert sorted(reasons()) == sorted(set(reasons()))
+    assert {"Accepted", "PodsReady", "StopCriterionReached"} <= set(reasons())
+
+
+def test_deleting_a_job_while_its_head_is_being_made_leaves_only_its_volume(kube: Kube, images: Images) -> None:
+    kube.apply(standin("brief", images.operator))
+    kube.delete("rltj", "brief")
+
+    kube.wait(
+        "only the claim is left",
+        lambda: set(children(kube, "brief")) <= {"PersistentVolumeClaim/brief-checkpoints"} and not kube.pods("brief"),
+        90,
+        "brief",
+    )
