@@ -5,6 +5,7 @@ import json
 import shutil
 import tarfile
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Annotated, Any, Final
 
@@ -16,13 +17,16 @@ from rltrain.cli.cluster import Cluster, connect
 from rltrain.cli.jobs import JobView, get_job
 from rltrain.cli.options import Context, Job, Namespace
 from rltrain.cli.reader import Reader, reader
+from rltrain.cli.transfer import transfer
 
 MARKER: Final = "checkpoint.json"
 _NO_CHECKPOINT: Final = 66
+_PRUNED: Final = 75
+_TRIES: Final = 3
 _MAX_ERROR_BYTES: Final = 64 << 10
 
 # Runs in the pod, with nothing but the standard library. A checkpoint appears under its name at once, so the newest
-# that has its marker is whole; one that is pruned while it is copied makes tar fail.
+# that has its marker is whole; one may be pruned while it is copied.
 _SCRIPT: Final = f"""
 import os, sys, tarfile
 os.chdir(sys.argv[1])
@@ -33,7 +37,9 @@ whole = [n for n in names("checkpoints") if n[:1].isdigit() and os.path.exists(f
 if not whole: sys.exit({_NO_CHECKPOINT})
 files = [n for n in ("manifest.yaml", "results.jsonl", "finished.json") if os.path.exists(n)]
 with tarfile.open(fileobj=sys.stdout.buffer, mode="w|gz", format=tarfile.PAX_FORMAT) as tar:
-    for name in [*files, f"checkpoints/{{whole[0]}}"]: tar.add(name)
+    try:
+        for name in [*files, f"checkpoints/{{whole[0]}}"]: tar.add(name)
+    except FileNotFoundError: os._exit({_PRUNED})
 """
 
 
@@ -42,11 +48,11 @@ def fetch(
     namespace: Namespace = None,
     context: Context = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Folder to make; fetched/<job> by default.", show_default=False)
+        Path | None, typer.Option("--out", help="Folder to make; ./<job> by default.", show_default=False)
     ] = None,
 ) -> None:
     """Copy a job's newest checkpoint, manifest and results from its volume."""
-    folder = out if out is not None else Path("fetched") / job
+    folder = out if out is not None else Path(job)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InvalidInput(f"{folder} is there already: give another --out, or remove it")
     cluster = connect(context, namespace)
@@ -55,8 +61,12 @@ def fetch(
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as temporary:
             copy = Path(temporary) / "run"
-            with reader(cluster, found) as pod, tempfile.TemporaryFile(dir=temporary) as archive:
-                _download(cluster, pod, found, archive)
+            with (
+                reader(cluster, found) as pod,
+                tempfile.TemporaryFile(dir=temporary) as archive,
+                transfer(f"fetching {job}") as advance,
+            ):
+                _download(cluster, pod, found, archive, advance)
                 archive.seek(0)
                 unpack(archive, copy)
             steps = verify(copy)
@@ -68,26 +78,39 @@ def fetch(
     typer.echo(f"{folder}: checkpoint at {steps} steps (rltrain evaluate {folder} plays it)")
 
 
-def _download(cluster: Cluster, pod: Reader, job: JobView, archive: IO[bytes]) -> None:
+def _download(cluster: Cluster, pod: Reader, job: JobView, archive: IO[bytes], advance: Callable[[int], None]) -> None:
     """The archive that the script makes of the job's folder."""
-    command = ["python", "-c", _SCRIPT, f"{names.DATA_PATH}/{job.uid}"]
-    channels: Any = cluster.execute(pod.pod, pod.container, command)
-    said = b""
-    try:
-        while channels.is_open():
-            channels.update(timeout=30)
-            archive.write(_taken(channels.read_stdout(timeout=0)))
-            said = (said + _taken(channels.read_stderr(timeout=0)))[-_MAX_ERROR_BYTES:]
-        archive.write(_taken(channels.read_stdout(timeout=0)))
-        said += _taken(channels.read_stderr(timeout=0))
-        code = _exit_code(channels)
-    finally:
-        channels.close()
+    for _ in range(_TRIES):
+        archive.seek(0)
+        archive.truncate()
+        code, said = _run_script(cluster, pod, job, archive, advance)
+        if code != _PRUNED:
+            break
     if code == _NO_CHECKPOINT:
         raise CheckpointUnusable(f"{job.name} has no whole checkpoint yet: {job.why or 'it is about to start'}")
     if code != 0:
         last = said.decode(errors="replace").strip().splitlines() or [f"exit code {code}"]
         raise RltrainError(f"reading the volume in pod {pod.pod} failed: {last[-1]}; try again")
+
+
+def _run_script(
+    cluster: Cluster, pod: Reader, job: JobView, archive: IO[bytes], advance: Callable[[int], None]
+) -> tuple[int, bytes]:
+    """Exit code and last words."""
+    command = ["python", "-c", _SCRIPT, f"{names.DATA_PATH}/{job.uid}"]
+    channels: Any = cluster.execute(pod.pod, pod.container, command)
+    said = b""
+    try:
+        is_open = True
+        while is_open:
+            channels.update(timeout=30)
+            # What came with the end is still to be read.
+            is_open = channels.is_open()
+            advance(archive.write(_taken(channels.read_stdout(timeout=0))))
+            said = (said + _taken(channels.read_stderr(timeout=0)))[-_MAX_ERROR_BYTES:]
+        return _exit_code(channels), said
+    finally:
+        channels.close()
 
 
 def _taken(data: Any) -> bytes:
