@@ -153,7 +153,7 @@ def test_killed_head_is_followed_by_one_that_resumes_with_the_same_node_and_lets
     assert steps == sorted(steps)
 
 
-def test_terminated_head_saves_and_exits_143_and_a_finished_run_dir_ends_the_next_one_at_once(machine: Machine) -> None:
+def test_terminated_head_saves_and_exits_143(machine: Machine) -> None:
     run = machine.data / "uid"
     machine.start("rollouts")
     head = machine.start("head")

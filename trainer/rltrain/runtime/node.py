@@ -45,7 +45,7 @@ def keep_joined() -> int:
         child = start_ray(
             pod,
             f"--address={address}:{pod.gcs_port}",
-            f"--num-cpus={pod.cpus}",
+            "--num-cpus=1",  # processes kept ready; actors take slots, not CPUs
             '--resources={"slot":1}',
         )
         why = watch(pod, child, address)

@@ -28,7 +28,7 @@ class Pod:
     Attributes:
         head: DNS name of the head pod.
         ip: this pod's address.
-        cpus, object_store_bytes: what Ray may use.
+        object_store_bytes: what Ray may use of /dev/shm.
         ports: by variable name.
     """
 
@@ -40,7 +40,6 @@ class Pod:
     pod_uid: str
     ip: str
     head: str
-    cpus: int
     object_store_bytes: int
     ports: Mapping[str, int]
     manifest: Path
@@ -62,7 +61,6 @@ class Pod:
                 pod_uid=environment["RLTRAIN_POD_UID"],
                 ip=environment["RLTRAIN_POD_IP"],
                 head=environment["RLTRAIN_HEAD"],
-                cpus=max(1, int(environment.get("RLTRAIN_CPUS") or 1)),
                 object_store_bytes=int(environment["RLTRAIN_OBJECT_STORE_BYTES"]),
                 ports={name: int(environment.get(name, default)) for name, default in _VARIABLES.items()},
                 manifest=Path(environment.get("RLTRAIN_MANIFEST", names.MANIFEST_PATH)),
