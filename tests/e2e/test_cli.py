@@ -62,7 +62,7 @@ def test_job_is_submitted_followed_fetched_and_deleted_with_its_volume(kube: Kub
 def test_checkpoint_is_fetched_through_the_head_while_it_trains(kube: Kube, tmp_path: Path) -> None:
     name = "running"
     kube.apply(example("cartpole-ddppo", name, stop={"timeSeconds": 3000}, checkpoint__everySeconds=2))
-    kube.wait("a checkpoint", lambda: kube.job(name)["status"].get("checkpoint"), 240, name)
+    kube.wait("a checkpoint", lambda: kube.job(name).get("status", {}).get("checkpoint"), 240, name)
 
     rltrain("fetch", name, "-n", kube.namespace, "--out", str(tmp_path / "fetched"))
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rltrain.api.document import parse
-from rltrain.api.load import load_text
-from rltrain.api.resolve import origins, resolved_yaml, to_yaml
+from rltrain.api.load import load_text, validate
+from rltrain.api.resolve import origins, resolved, resolved_yaml, to_yaml
 from unit.api.conftest import manifest
 
 _AWKWARD = st.sampled_from(
@@ -77,3 +77,13 @@ def test_origin_of_each_value_is_told() -> None:
     assert found["spec.seed"] == "flag"
     assert found["spec.config.buffer_size"] == "plan"
     assert found["spec.checkpoint.keep"] == "default"
+
+
+def test_manifest_that_is_data_already_is_read_or_its_problems_are_told() -> None:
+    job = load_text(manifest("config: {grad_clip: 0}")).job
+
+    assert validate(resolved(job)) == (job, [])
+    _, problems = validate({**resolved(job), "spec": {"plan": "DQM"}})
+    assert [str(problem) for problem in problems][:1] == [
+        'spec.plan: must be one of DDPPO, DQN, not the text "DQM" (did you mean DQN)'
+    ]

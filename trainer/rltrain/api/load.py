@@ -2,14 +2,14 @@
 
 import difflib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from rltrain.api import names
 from rltrain.api.check import check
-from rltrain.api.document import Documents, Mark, Node, parse, problem
+from rltrain.api.document import Documents, Mark, Node, parse, problem, unplaced
 from rltrain.api.errors import InvalidInput, InvalidManifest, Problem
 from rltrain.api.job import RLTrainingJob
 from rltrain.api.overrides import apply_overrides
@@ -62,6 +62,11 @@ def load_text(text: str, overrides: Sequence[str] = (), source: str = "manifest"
     if problems or job is None:
         raise InvalidManifest(sorted(problems, key=lambda p: (p.line or 0, p.column or 0)), source)
     return Loaded(job, root)
+
+
+def validate(tree: Mapping[str, Any]) -> tuple[RLTrainingJob | None, list[Problem]]:
+    """The job of a manifest that is data already, such as a checkpoint's, or all that is wrong with it."""
+    return check(unplaced(tree))
 
 
 def _read(path: str | Path) -> str:
