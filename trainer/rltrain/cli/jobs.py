@@ -83,10 +83,10 @@ class JobView:
         for kind in ("Failed", "Succeeded"):
             if self._is_true(kind):
                 return self._message(kind)
-        if not self.status.conditions:
+        told = [found for kind in ("Accepted", "ClusterReady", "Training") if (found := self.condition(kind))]
+        if not told:
             return "The operator hasn't looked at it yet: is it running in this cluster?"
-        wanting = ("Accepted", "ClusterReady", "Training")
-        return next((self._message(kind) for kind in wanting if not self._is_true(kind)), self._message("Training"))
+        return next((found.message for found in told if found.status != "True"), told[-1].message)
 
     def _is_true(self, kind: str) -> bool:
         found = self.condition(kind)
