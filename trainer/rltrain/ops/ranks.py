@@ -1,5 +1,6 @@
 """What DD-PPO's ranks do by themselves, and how the driver keeps step with them."""
 
+import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -19,10 +20,11 @@ CHECK_SECONDS: Final = 1.0
 
 @dataclass(frozen=True)
 class RankReport:
-    """What a rank tells the driver of an iteration."""
+    """What a rank tells the driver of an iteration; `learn_s` is its seconds of SGD, averaging included."""
 
     stats: dict[str, float]
     count: int
+    learn_s: float
     episodes: tuple[EpisodeRecord, ...]
 
 
@@ -98,9 +100,11 @@ class TrainRank:
     def __call__(self, rank: Rank, minibatches: int) -> Generator[Any, Any, RankReport]:
         fragment, rank.held = rank.held, None
         assert fragment is not None
+        begun = time.perf_counter()
         info = yield from rank.policy.minibatch_sgd(fragment.batch, minibatches=minibatches)
+        learn_s = time.perf_counter() - begun
         rank.whole = (rank.whole[0] + 1, rank.policy.learned_state())
-        return RankReport(info.stats, fragment.batch.count, fragment.episodes)
+        return RankReport(info.stats, fragment.batch.count, learn_s, fragment.episodes)
 
 
 class RecordRankStats:
@@ -112,6 +116,9 @@ class RecordRankStats:
         record_sampled(steps, [episode for report in reports for episode in report.episodes])
         metrics.counters[STEPS_TRAINED_THIS_ITER] = steps
         metrics.counters[STEPS_TRAINED] += steps
+        timer = metrics.timer("learn")
+        timer.push(max(report.learn_s for report in reports))
+        timer.push_units(steps)
         names = reports[0].stats
         metrics.info["learner"] = {name: sum(report.stats[name] for report in reports) / len(reports) for name in names}
         return reports

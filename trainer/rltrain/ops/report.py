@@ -78,7 +78,7 @@ def summarise(workers: Workers, steps_per_second: float | None) -> Result:
         counters=dict(metrics.counters),
         timers_ms={name: timer.mean_ms for name, timer in metrics.timers.items()},
         throughputs={name: rate for name, timer in metrics.timers.items() if (rate := timer.throughput) is not None},
-        info=dict(metrics.info),
+        info={name: value for name, value in metrics.info.items() if name != "rank_hashes"},
         exploration=workers.local.policy.exploration_state(),
         rank_hashes=metrics.info.get("rank_hashes"),
     )
