@@ -67,7 +67,7 @@ def _plan_problems(root: Node, tree: dict[str, Any]) -> tuple[list[Problem], str
     if "plan" not in spec:
         return [problem(path, root.find(path)[0], f"is required: one of {plans}")], None, tree
     given = spec["plan"]
-    if given in PLAN_SPECS:
+    if isinstance(given, str) and given in PLAN_SPECS:
         return [], given, tree
     if isinstance(given, str) and hints.is_future_plan(given):
         message, hint = f"{given} is not in this release, which has {plans}", None

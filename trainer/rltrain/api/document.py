@@ -23,7 +23,7 @@ from ruamel.yaml.events import (
 from rltrain.api import scalars
 from rltrain.api.errors import Problem
 
-MAX_VALUES: Final = 100_000
+MAX_VALUES: Final = 20_000
 """Values in a document once its aliases are written out: a few nested ones would otherwise fill the memory."""
 MAX_DEPTH: Final = 50
 
@@ -130,6 +130,7 @@ class _Parser:
         self._flag = flag
         self._found = found
         self._anchors: dict[str, Node] = {}
+        self._read = 0
 
     def run(self) -> None:
         for event in self._events:
@@ -157,6 +158,9 @@ class _Parser:
             return Node(node.value, node.mark, node.size)
         if len(path) > MAX_DEPTH:
             raise RecursionError
+        self._read += 1
+        if self._read > MAX_VALUES:
+            raise ValueError(f"more than {MAX_VALUES} values")
         assert isinstance(event, MappingStartEvent | SequenceStartEvent | ScalarEvent), event
         if event.tag is not None:
             self._problem(path, mark, f"the tag {event.tag} isn't taken", "write the value as it is")

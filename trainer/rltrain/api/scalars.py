@@ -20,6 +20,9 @@ _DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _PREFIXED = re.compile(r"0x[0-9a-fA-F]+|0o[0-7]+")
 _LEADING_ZERO = re.compile(r"[-+]?0[0-9]+")
 _OLD_PREFIXED = re.compile(r"[-+]?0[xXoObB][0-9a-fA-F]+")
+_INTEGRAL = re.compile(r"[-+]?[0-9][0-9a-fA-FxXoO_]*")
+_LONGEST_NUMBER = 400
+"""Digits that are looked at; the largest float has 309."""
 _NUMBER_STARTS = frozenset("+-.0123456789")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 
@@ -47,6 +50,8 @@ def resolve(text: str) -> Value:
     """
     if text in _CONSTANTS:
         return _CONSTANTS[text]
+    if len(text) > _LONGEST_NUMBER and _INTEGRAL.fullmatch(text):
+        raise _too_large(f"{text[:10]}...")
     if _DECIMAL.fullmatch(text):
         return _within_64_bits(int(text), text)
     if _PREFIXED.fullmatch(text):
@@ -55,7 +60,7 @@ def resolve(text: str) -> Value:
     if _FLOAT.fullmatch(text):
         number = float(text)
         if math.isinf(number):
-            raise Ambiguous(f"{text} is too large for a number", "the largest is about 1.8e308", 0.0)
+            raise Ambiguous(f"{text[:20]} is too large for a number", "the largest is about 1.8e308", 0.0)
         return number
     return text
 
@@ -102,5 +107,9 @@ def _as_kubectl(bare: str) -> int | float | None:
 
 def _within_64_bits(number: int, text: str) -> int:
     if not -(2**63) <= number < 2**63:
-        raise Ambiguous(f"{text} doesn't fit into 64 bits", "write it with a point or an exponent", 0)
+        raise _too_large(text)
     return number
+
+
+def _too_large(text: str) -> Ambiguous:
+    return Ambiguous(f"{text} doesn't fit into 64 bits", "write it with a point or an exponent", 0)
