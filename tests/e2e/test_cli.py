@@ -22,7 +22,7 @@ def written(folder: Path, name: str, file: str = "cartpole-dqn", **changes: obje
 
 def test_job_is_submitted_followed_fetched_and_deleted_with_its_volume(kube: Kube, tmp_path: Path) -> None:
     name, namespace = "cli", ("-n", kube.namespace)
-    manifest = written(tmp_path, name, stop={"envSteps": 2000})
+    manifest = written(tmp_path, name, stop={"envSteps": 600})
 
     with subprocess.Popen(
         [str(ROOT / ".venv/bin/rltrain"), "submit", manifest, *namespace, "--wait"],
