@@ -95,6 +95,7 @@ def test_operator_may_do_what_it_does_and_no_more() -> None:
         ("rltrain.dev", "rltrainingjobs/status"): {"patch"},
         ("rltrain.dev", "rltrainingjobs/finalizers"): {"update"},
         ("batch", "jobs"): {"get", "list", "watch", "create", "patch", "delete"},
+        ("", "namespaces"): {"get"},
         ("", "pods"): {"list"},
         ("", "events"): {"list"},
         ("events.k8s.io", "events"): {"create"},

@@ -222,6 +222,15 @@ def test_events_tell_the_story_without_repetition(kube: Kube, images: Images) ->
     assert {"Accepted", "PodsReady", "StopCriterionReached"} <= set(reasons())
 
 
+def test_namespace_with_a_running_job_can_be_deleted(kube: Kube, images: Images) -> None:
+    kube.apply(standin("inside", images.operator))
+    ready(kube, "inside")
+
+    kube.kubectl("delete", "namespace", kube.namespace, "--wait=true", "--timeout=120s")
+
+    kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": kube.namespace}})
+
+
 def test_deleting_a_job_while_its_head_is_being_made_leaves_only_its_volume(kube: Kube, images: Images) -> None:
     kube.apply(standin("brief", images.operator))
     kube.delete("rltj", "brief")

@@ -42,7 +42,7 @@ def child(
         ],
         **counts,
     }
-    spec = {"completions": desired, "parallelism": desired, "backoffLimitPerIndex": 3}
+    spec = {"completions": desired, "parallelism": desired, "backoffLimit": 3}
     return ChildJob({"metadata": metadata, "spec": spec, "status": status})
 
 

@@ -40,6 +40,9 @@ def make_plan(view: JobView, seen: Observed, config: OperatorConfig, token: str)
     own = tuple(job for job in seen.jobs if job.owner == view.uid and not job.deleting)
     if view.status.get("completionTime"):
         return _tidy(view, own)
+    if seen.pods is not None and seen.pods.namespace_ends:
+        # Its pods wait for others, which can't be made any more, or for their Jobs to go.
+        return Plan(delete=own)
     job, desired, problems = _read(view, config, token)
     visit = Visit(view, seen, own, job, desired)
     if problems is not None and not own:

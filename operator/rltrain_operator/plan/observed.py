@@ -93,7 +93,7 @@ class ChildJob:
 
     @property
     def max_restarts(self) -> int:
-        return int(self.raw["spec"].get("backoffLimitPerIndex") or 0)
+        return int(self.raw["spec"].get("backoffLimit") or 0)
 
     def count(self, what: str) -> int:
         """A counter of the Job's status: active, ready, failed or succeeded."""
@@ -141,10 +141,12 @@ class PodReport:
     Attributes:
         pods: the job's pods as they are.
         warnings: last warning event by the UID of the Job or pod that it is about.
+        namespace_ends: the namespace is being deleted.
     """
 
     pods: tuple[Object, ...] = ()
     warnings: Mapping[str, str] = field(default_factory=dict)
+    namespace_ends: bool = False
 
 
 @dataclass(frozen=True)

@@ -29,10 +29,14 @@ def role_job(ctx: Context, role: RoleView) -> Object:
 
 
 def _head_policy(ctx: Context) -> dict[str, Any]:
-    """One head at a time, a new one only when the old is gone; what trying again can't mend fails at once."""
+    """One head at a time, a new one only when the old is gone; what trying again can't mend fails at once.
+
+    There is one index, so a plain limit means the same as one for each index; but with the latter the Job controller
+    keeps its finalizer on a failed pod until there is another, and a namespace that is being deleted takes no others.
+    """
     hopeless = [names.EXIT_INVALID, names.EXIT_DEADLINE]
     return {
-        "backoffLimitPerIndex": ctx.job.spec.run_policy.max_restarts,
+        "backoffLimit": ctx.job.spec.run_policy.max_restarts,
         "podReplacementPolicy": "Failed",
         "podFailurePolicy": {
             "rules": [
@@ -47,4 +51,5 @@ def _head_policy(ctx: Context) -> dict[str, Any]:
 
 
 def _node_policy() -> dict[str, Any]:
+    """The limit is for each index because the back-off is too: pods lost over days must not slow one another down."""
     return {"backoffLimitPerIndex": ENDLESS, "podReplacementPolicy": "TerminatingOrFailed"}

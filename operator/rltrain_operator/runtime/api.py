@@ -87,7 +87,7 @@ class Api:
         """The schemas that are served for a group, which anyone who is authenticated may read."""
         return await self._request("GET", f"/openapi/v3/apis/{group}/{version}")
 
-    async def metadata(self, kind: Kind, namespace: str, name: str) -> Object:
+    async def metadata(self, kind: Kind, namespace: str | None, name: str) -> Object:
         """The object without its content, which for a Secret is none of our business."""
         return await self._request("GET", kind.path(namespace, name), accept=_METADATA)
 

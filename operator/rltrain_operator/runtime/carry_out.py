@@ -9,7 +9,15 @@ from rltrain_operator.runtime.kinds import CHILDREN, JOB
 
 
 class JobGone(Exception):
-    """The RLTrainingJob, or its namespace, went away meanwhile."""
+    """The RLTrainingJob went away meanwhile."""
+
+
+class NamespaceEnds(JobGone):
+    """Its namespace is being deleted.
+
+    Kubernetes removes the pods first. A failed pod of a Job with a limit for each index keeps the Job controller's
+    finalizer until another pod takes over, which can't be made any more; only deleting the Job sets it free.
+    """
 
 
 @dataclass
@@ -93,7 +101,9 @@ class Executor:
 
 
 def _refused(child: Object, error: ApiError) -> Refusal:
-    if error.code == 404 or "is being terminated" in error.message:
+    if "is being terminated" in error.message:
+        raise NamespaceEnds(error.message) from error
+    if error.code == 404:
         raise JobGone(error.message) from error
     if error.code in (400, 403, 409, 422):
         return Refusal(*child_key(child), error.code, error.message)

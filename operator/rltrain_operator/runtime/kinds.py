@@ -32,7 +32,7 @@ JOB: Final = Kind("Job", "batch", "v1", "jobs")
 POD: Final = Kind("Pod", "", "v1", "pods")
 EVENT: Final = Kind("Event", "", "v1", "events")
 EVENT_TO_POST: Final = Kind("Event", "events.k8s.io", "v1", "events")
-CUSTOM_RESOURCE: Final = Kind("CustomResourceDefinition", "apiextensions.k8s.io", "v1", "customresourcedefinitions")
+NAMESPACE: Final = Kind("Namespace", "", "v1", "namespaces")
 
 LISTED: Final = (
     Kind("Service", "", "v1", "services"),

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from rltrain.api import names
 from rltrain_operator.plan import ChildJob, JobView, PodReport, wants_events
 from rltrain_operator.render import Object
-from rltrain_operator.runtime.api import Api
-from rltrain_operator.runtime.kinds import EVENT, POD
+from rltrain_operator.runtime.api import Api, ApiError
+from rltrain_operator.runtime.kinds import EVENT, NAMESPACE, POD
 
 MOST_PODS = 200
 """Enough to say why; a job of a thousand ranks isn't read whole for it."""
@@ -20,11 +20,24 @@ async def look(api: Api, view: JobView, jobs: Sequence[ChildJob]) -> PodReport:
     pods = [pod async for pod in api.list(POD, view.namespace, labels=head, limit=MOST_PODS)]
     if any(job.role != names.HEAD for job in jobs):
         pods += [pod async for pod in api.list(POD, view.namespace, labels=others, limit=MOST_PODS)]
+    if any("deletionTimestamp" in pod["metadata"] for pod in pods) and await namespace_ends(api, view.namespace):
+        return PodReport(tuple(pods), namespace_ends=True)
     warnings = {}
     for uid in wants_events(jobs, pods):
         if words := await _last_warning(api, view.namespace, uid):
             warnings[uid] = words
     return PodReport(tuple(pods), warnings)
+
+
+async def namespace_ends(api: Api, namespace: str) -> bool:
+    """Whether the namespace is being deleted, or gone."""
+    try:
+        found = await api.metadata(NAMESPACE, None, namespace)
+    except ApiError as error:
+        if error.code == 404:
+            return True
+        raise
+    return "deletionTimestamp" in found["metadata"]
 
 
 async def _last_warning(api: Api, namespace: str, uid: str) -> str | None:

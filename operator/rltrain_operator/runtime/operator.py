@@ -11,6 +11,8 @@ from rltrain_operator.runtime.api import Api, ApiError, Unreachable
 from rltrain_operator.runtime.cache import Cache, Key
 from rltrain_operator.runtime.carry_out import Executor
 from rltrain_operator.runtime.health import Health
+from rltrain_operator.runtime.kinds import JOB
+from rltrain_operator.runtime.look import namespace_ends
 from rltrain_operator.runtime.posting import Poster
 from rltrain_operator.runtime.reconcile import Reconciler
 from rltrain_operator.runtime.resync import Resync
@@ -57,6 +59,7 @@ class Operator:
                 finally:
                     for helper in helpers:
                         helper.cancel()
+            await self._leave()
         finally:
             await probes.cleanup()
 
@@ -70,6 +73,15 @@ class Operator:
             clusterwide=not namespaces,
             namespaces=namespaces,
         )
+
+    async def _leave(self) -> None:
+        """Let go of a namespace that ends with this process in it: nobody would be left to do so (see NamespaceEnds)."""
+        for namespace in self._settings.namespaces:
+            if await namespace_ends(self._api, namespace):
+                for key in self._cache.jobs.keys():  # noqa: SIM118 - a store, not a mapping
+                    job = self._cache.jobs.get(key)
+                    if key[0] == namespace and job is not None:
+                        await self._api.delete(JOB, *key, job["metadata"]["uid"])
 
     def _parts(self) -> list[Coroutine[Any, Any, None]]:
         workers = [self._worker() for _ in range(self._settings.workers)]

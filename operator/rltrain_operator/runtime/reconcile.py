@@ -11,7 +11,7 @@ from rltrain_operator.plan import JobView, Observed, Plan, make_plan
 from rltrain_operator.render import OperatorConfig
 from rltrain_operator.runtime.api import Api, ApiError
 from rltrain_operator.runtime.cache import Cache, Key
-from rltrain_operator.runtime.carry_out import Executor, JobGone
+from rltrain_operator.runtime.carry_out import Executor, JobGone, NamespaceEnds
 from rltrain_operator.runtime.kinds import TRAINING_JOB
 from rltrain_operator.runtime.look import look
 from rltrain_operator.runtime.posting import Poster
@@ -42,6 +42,11 @@ class Reconciler:
             return None
         try:
             return await self._visit(key, view)
+        except NamespaceEnds as error:
+            logger.info("%s", error, extra=_about(view))
+            own = tuple(job for job in self.cache.children(key) if job.owner == view.uid)
+            await self.executor.carry_out(view, Plan(delete=own))
+            return None
         except JobGone as error:
             logger.info("the job went away: %s", error, extra=_about(view))
             return None

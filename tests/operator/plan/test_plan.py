@@ -451,5 +451,16 @@ def test_status_is_the_operators_part_only() -> None:
     assert not {"progress", "checkpoint"} & set(plan.status)
 
 
+def test_namespace_that_is_being_deleted_gets_its_jobs_deleted_or_their_pods_would_stay() -> None:
+    world = World()
+    world.all_applied()
+    jobs = child("head", active=0), child("rollouts", active=0)
+    world.visit(*jobs)
+
+    plan = world.visit(*jobs, after=10, pods=PodReport(namespace_ends=True))
+
+    assert plan == Plan(delete=jobs)
+
+
 def test_uid_of_the_job_decides_which_children_are_its_own() -> None:
     assert child("head").owner == UID

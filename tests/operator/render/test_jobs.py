@@ -20,7 +20,8 @@ def job_of(made_for: RLTrainingJob, role: str) -> dict[str, Any]:
 def test_head_is_tried_again_as_often_as_the_run_policy_says_and_one_at_a_time() -> None:
     spec = job_of(job(runPolicy={"maxRestarts": 5}), "head")
 
-    assert spec["backoffLimitPerIndex"] == 5
+    assert spec["backoffLimit"] == 5
+    assert "backoffLimitPerIndex" not in spec, "its failed pods would keep a namespace from being deleted"
     assert spec["podReplacementPolicy"] == "Failed"
     assert spec["template"]["spec"]["restartPolicy"] == "Never"
     assert (spec["completionMode"], spec["completions"], spec["parallelism"]) == ("Indexed", 1, 1)
