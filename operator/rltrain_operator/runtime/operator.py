@@ -75,7 +75,7 @@ class Operator:
         )
 
     async def _leave(self) -> None:
-        """Let go of a namespace that ends with this process in it: nobody would be left to do so (see NamespaceEnds)."""
+        """Let go of a namespace that ends with this process in it: nobody else would (see NamespaceEnds)."""
         for namespace in self._settings.namespaces:
             if await namespace_ends(self._api, namespace):
                 for key in self._cache.jobs.keys():  # noqa: SIM118 - a store, not a mapping
