@@ -12,10 +12,12 @@ from rltrain.flow.metrics import FRAGMENTS_LOST
 
 log = logging.getLogger(__name__)
 
+CLEAN_CALLS: Final = 20
+"""Results in a row that make up for earlier failures; failures with fewer between them come "in a row"."""
 MAX_FAILURES: Final = 3
 """Failures of one worker's own code in a row after which the cause must lie in what it runs."""
 MAX_LOSSES: Final = 10
-"""Deaths of one worker's process in a row, without a fragment in between, after which it is hopeless."""
+"""Deaths of one worker's process in a row after which it is hopeless."""
 
 
 class Crew:
@@ -37,6 +39,7 @@ class Crew:
         self._starting: dict[int, tuple[Actor, Future]] = {}
         self._failures: defaultdict[int, int] = defaultdict(int)
         self._losses: defaultdict[int, int] = defaultdict(int)
+        self._good: defaultdict[int, int] = defaultdict(int)
         for index in range(1, wanted + 1):
             self.start(index)
 
@@ -69,9 +72,13 @@ class Crew:
         return [future for _, future in self._starting.values()]
 
     def succeeded(self, actor: Actor) -> None:
-        """Its call brought a result: it starts with a clean slate."""
-        self._failures.pop(actor.index, None)
-        self._losses.pop(actor.index, None)
+        """Its call brought a result; after enough of them it starts with a clean slate."""
+        index = actor.index
+        if index in self._failures or index in self._losses:
+            self._good[index] += 1
+            if self._good[index] >= CLEAN_CALLS:
+                for count in (self._failures, self._losses, self._good):
+                    count.pop(index, None)
 
     def replace(self, failures: Sequence[ShardFailure]) -> None:
         """Make these actors again.
@@ -88,6 +95,7 @@ class Crew:
     def judge(self, failure: ShardFailure) -> None:
         """Count a failure. Raises RltrainError when trying again is hopeless."""
         index, cause = failure.actor.index, failure.__cause__
+        self._good[index] = 0
         if isinstance(failure, ActorLost):
             self._losses[index] += 1
             get_metrics().counters["num_workers_lost"] += 1

@@ -1,0 +1,30 @@
+"""An environment that throws a given number of times."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from gymnasium.envs.classic_control.cartpole import CartPoleEnv
+
+from rltrain.rollout.environments import WORKER_INDEX_VARIABLE
+
+
+class Flaky(CartPoleEnv):
+    """CartPole that crashes at the fifth step, `times` times in all, in one worker or in every one."""
+
+    def __init__(self, folder: str, times: int, worker: int | None = None) -> None:
+        super().__init__()
+        self._crashes = Path(folder) / "crashes"
+        self._times = times
+        self._mine = worker is None or os.environ[WORKER_INDEX_VARIABLE] == str(worker)
+        self._step = 0
+
+    def step(self, action: Any) -> Any:
+        self._step += 1
+        if self._mine and self._step == 5:
+            crashed = self._crashes.stat().st_size if self._crashes.exists() else 0
+            if crashed < self._times:
+                with self._crashes.open("a") as file:
+                    file.write("x")
+                raise RuntimeError("the game crashed")
+        return super().step(action)  # type: ignore[no-untyped-call]

@@ -1,0 +1,188 @@
+"""The driver's loop: how runs end, what they leave, and what they go on from."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rltrain.api.errors import (
+    CheckpointMismatch,
+    EnvironmentFailed,
+    RunDirectoryInUse,
+    TrainingFailed,
+    UnknownEnvironment,
+    UnsupportedSpace,
+)
+from rltrain.runtime.checkpoint import Attempts
+from rltrain.runtime.local import run_locally
+from trainer.runtime.runs import DDPPO, DQN, InterruptedAt, job, marker, results, run_serially
+
+
+@pytest.mark.parametrize(
+    ("stop", "reason"),
+    [
+        ({"envSteps": 300}, "env_steps"),
+        ({"timeSeconds": 0.3}, "time_s"),
+        ({"episodeReturnMean": 5, "envSteps": 5000}, "episode_return_mean"),
+        ({"episodeReturnMean": 5000, "envSteps": 300, "timeSeconds": 100}, "env_steps"),
+    ],
+)
+def test_the_criterion_that_was_reached_first_is_the_stop_reason(
+    stop: dict[str, Any], reason: str, tmp_path: Path
+) -> None:
+    outcome = run_serially(job({**DQN, "stop": stop}), tmp_path / "run")
+    assert (outcome.state, outcome.stop_reason, outcome.exit_code) == ("Succeeded", reason, 0)
+    finished = json.loads((tmp_path / "run" / "finished.json").read_text())
+    assert finished["stop_reason"] == reason
+    assert marker(outcome.checkpoint)["env_steps"] == outcome.env_steps == results(tmp_path / "run")[-1]["env_steps"]
+
+
+def test_deadline_counts_over_attempts_and_is_a_failure(tmp_path: Path) -> None:
+    limited = job({**DQN, "stop": {"envSteps": 100_000}}, runPolicy={"activeDeadlineSeconds": 1})
+    part = run_serially(limited, tmp_path / "run", looks=100)
+    assert part.state == "Interrupted"
+    assert 0 < part.time_s < 1
+    outcome = run_serially(limited, tmp_path / "run", resume=True)
+    assert (outcome.state, outcome.stop_reason, outcome.exit_code) == ("Failed", "deadline", 124)
+    assert 1 <= outcome.time_s < 1.1
+
+
+def test_a_run_directory_that_is_in_use_needs_resume(tmp_path: Path) -> None:
+    run_serially(job(DQN, stop={"envSteps": 100}), tmp_path / "run")
+    with pytest.raises(RunDirectoryInUse, match="--resume"):
+        run_serially(job(DQN), tmp_path / "run")
+
+
+def test_a_finished_run_goes_on_when_its_criterion_is_raised(tmp_path: Path) -> None:
+    run_serially(job(DQN, stop={"envSteps": 200}), tmp_path / "run")
+    outcome = run_serially(job(DQN, stop={"envSteps": 400}), tmp_path / "run", resume=True)
+    assert outcome.env_steps >= 400
+    steps = [line["env_steps"] for line in results(tmp_path / "run")]
+    assert steps == sorted(steps)
+
+
+def test_another_plans_or_environments_checkpoint_is_refused(tmp_path: Path) -> None:
+    run_serially(job(DQN, stop={"envSteps": 100}), tmp_path / "run")
+    with pytest.raises(CheckpointMismatch, match=r"plan DQN .this run has DDPPO"):
+        run_serially(job(DDPPO), tmp_path / "run", resume=True)
+    with pytest.raises(CheckpointMismatch, match="env CartPole-v1"):
+        run_serially(job(DQN, env={"id": "Acrobot-v1"}), tmp_path / "run", resume=True)
+
+
+def test_a_checkpoint_of_another_network_is_refused_in_words(tmp_path: Path) -> None:
+    run_serially(job(DQN, stop={"envSteps": 100}), tmp_path / "run")
+    with pytest.raises(CheckpointMismatch):
+        run_serially(job(DQN, config={"hiddens": [9]}), tmp_path / "run", resume=True)
+
+
+def test_resume_from_starts_another_run_with_that_state(tmp_path: Path) -> None:
+    first = run_serially(job(DQN, stop={"envSteps": 200}), tmp_path / "first")
+    second = job(DQN, stop={"envSteps": 400}, checkpoint={"resumeFrom": str(tmp_path / "first")})
+    run_serially(second, tmp_path / "second")
+    resumed = next(line["resumed"] for line in results(tmp_path / "second") if "resumed" in line)
+    assert resumed["env_steps"] == first.env_steps
+    assert resumed["hashes"] == marker(first.checkpoint)["hashes"]
+
+
+def test_a_checkpoint_without_replay_is_taken_up_with_an_empty_buffer_and_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    spec = {**DQN, "checkpoint": {**DQN["checkpoint"], "replay": False}}
+    part = run_serially(job(spec), tmp_path / "run", looks=60)
+    assert "replay.npz" not in marker(part.checkpoint)["files"]
+    outcome = run_serially(job(spec), tmp_path / "run", resume=True)
+    assert outcome.state == "Succeeded"
+    assert "has no replay in it" in caplog.text
+
+
+def test_a_superseded_attempt_stops_before_it_writes(tmp_path: Path) -> None:
+    class Overtaken(InterruptedAt):
+        @property
+        def asked(self) -> Any:
+            self._left -= 1
+            if self._left == 50:
+                Attempts(tmp_path / "run" / "attempts", "the next pod")
+            return None
+
+        @asked.setter
+        def asked(self, value: object) -> None: ...
+
+    with pytest.raises(TrainingFailed, match="newer attempt"):
+        run_locally(job(DQN), tmp_path / "run", resume=False, serial=True, interrupts=Overtaken(100))
+    written = [path.name for path in (tmp_path / "run" / "checkpoints").glob("*")]
+    assert all(int(name.split("-")[0]) < 900 for name in written)
+
+
+def test_a_full_disk_is_told_and_the_save_is_tried_again_when_there_is_room(
+    small_disk: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    filler = small_disk / "filler"
+
+    class Cleaned(InterruptedAt):
+        @property
+        def asked(self) -> Any:
+            self._left -= 1
+            if self._left == 160:
+                fill(filler)
+            if self._left == 60:
+                filler.unlink()
+            return None
+
+        @asked.setter
+        def asked(self, value: object) -> None: ...
+
+    outcome = run_locally(job(DQN), small_disk / "run", resume=False, serial=True, interrupts=Cleaned(200))
+    assert "no room for a checkpoint" in caplog.text
+    assert outcome.state == "Succeeded"
+    assert marker(outcome.checkpoint)["env_steps"] == outcome.env_steps
+
+
+def fill(path: Path) -> None:
+    try:
+        with path.open("wb", buffering=0) as file:
+            while True:
+                file.write(b"\0" * 4096)
+    except OSError:
+        pass
+
+
+def test_unknown_environment_and_unfit_space_are_told_before_anything_starts(tmp_path: Path) -> None:
+    with pytest.raises(UnknownEnvironment, match="CartPole-v1"):
+        run_serially(job(DQN, env={"id": "CartPoel-v1"}), tmp_path / "a")
+    with pytest.raises(UnsupportedSpace, match="DDPPO"):
+        run_serially(job(DQN, env={"id": "Pendulum-v1"}), tmp_path / "b")
+
+
+@pytest.mark.parametrize("spec", [{**DQN, "rollouts": {"replicas": 2}}, DDPPO], ids=["DQN", "DDPPO"])
+def test_a_worker_whose_environment_throws_once_is_made_again_and_training_goes_on(
+    spec: dict[str, Any], tmp_path: Path
+) -> None:
+    env = {"id": "trainer.runtime.flaky:Flaky", "kwargs": {"folder": str(tmp_path), "worker": 2, "times": 1}}
+    outcome = run_serially(job({**spec, "env": env}), tmp_path / "run")
+    assert outcome.state == "Succeeded"
+    counters = results(tmp_path / "run")[-1]["counters"]
+    assert counters["num_worker_failures"] == 1
+    assert results(tmp_path / "run")[-1]["num_healthy_workers"] == 2
+
+
+@pytest.mark.parametrize("spec", [DQN, {**DQN, "rollouts": {"replicas": 1}}, DDPPO], ids=["local", "DQN", "DDPPO"])
+def test_an_environment_that_always_throws_ends_the_run_with_its_own_words(
+    spec: dict[str, Any], tmp_path: Path
+) -> None:
+    env = {"id": "trainer.runtime.flaky:Flaky", "kwargs": {"folder": str(tmp_path), "times": 1000}}
+    with pytest.raises(EnvironmentFailed, match="the game crashed"):
+        run_serially(job({**spec, "env": env}), tmp_path / "run")
+
+
+@pytest.mark.parametrize("intensity", [0.5, 1, 8])
+@pytest.mark.parametrize("replicas", [0, 1, 3])
+def test_trained_to_sampled_steps_are_within_2_percent_of_the_intensity(
+    intensity: float, replicas: int, tmp_path: Path
+) -> None:
+    spec = job(DQN, config={"training_intensity": intensity}, rollouts={"replicas": replicas}, stop={"envSteps": 4000})
+    outcome = run_serially(spec, tmp_path / "run")
+    warm = 100  # learning_starts: nothing is earned before
+    fragment = 8 * max(1, replicas)
+    earned = (outcome.env_steps - warm) * intensity
+    assert abs(outcome.trained_steps - earned) <= 0.02 * earned + fragment * intensity + 16

@@ -1,0 +1,154 @@
+"""Lost actors on a real Ray: who is made again, with what, and what is lost."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rltrain.flow import MetricsContext, Signal
+from rltrain.flow.metrics import FRAGMENTS_LOST, STEPS_SAMPLED
+from rltrain.flow.ray_backend import RayBackend
+from rltrain.ops import Result
+from rltrain.ops.ranks import Rank
+from rltrain.rollout.worker import RolloutWorker
+from rltrain.runtime.build import Training
+from rltrain.runtime.ranks import RankGroup
+from rltrain.state import content_hash
+from trainer.runtime.runs import DDPPO, DQN, job
+
+
+@pytest.fixture
+def metrics() -> Iterator[MetricsContext]:
+    with MetricsContext().active() as context:
+        yield context
+
+
+def process_of(worker: RolloutWorker) -> int:
+    return os.getpid()
+
+
+def weights_of(worker: RolloutWorker) -> str:
+    return content_hash(worker.get_weights())
+
+
+def turn_until(training: Training, condition: Callable[[], object]) -> list[Result]:
+    """Pull the plan until something holds."""
+    results: list[Result] = []
+    while not condition():
+        item = training.flow.tick(1.0)
+        if not isinstance(item, Signal):
+            results.append(item)
+    return results
+
+
+def gather(training: Training) -> None:
+    while len(training.workers.actors()) < training.workers.wanted:
+        training.workers.refresh()
+        if training.workers.pending():
+            training.workers.backend.wait(training.workers.pending(), 1.0)
+
+
+def kill_process(training: Training, index: int) -> None:
+    actor = next(actor for actor in training.workers.actors() if actor.index == index)
+    os.kill(training.workers.backend.result(actor.apply(process_of)), signal.SIGKILL)
+
+
+def test_lost_rollout_worker_is_made_again_with_its_index_and_the_current_weights(
+    ray_backend: RayBackend, metrics: MetricsContext
+) -> None:
+    training = Training(job(DQN, rollouts={"replicas": 2}), ray_backend, metrics)
+    gather(training)
+    turn_until(training, lambda: metrics.counters[STEPS_SAMPLED] >= 300)
+    before = {actor.index: actor for actor in training.workers.actors()}
+    kill_process(training, 2)
+    turn_until(training, lambda: metrics.counters[FRAGMENTS_LOST])
+    assert [actor.index for actor in training.workers.actors()] == [1], "the other goes on meanwhile"
+    turn_until(training, lambda: len(training.workers.actors()) == 2)
+    after = {actor.index: actor for actor in training.workers.actors()}
+    assert after[1] is before[1]
+    assert after[2] is not before[2]
+    assert metrics.counters[FRAGMENTS_LOST] == 1
+    # It samples with what the learner has now, not with what it was made with.
+    call = training.workers.sampling(after[2])
+    ray_backend.result(after[2].apply(call.function, *call.args))
+    assert ray_backend.result(after[2].apply(weights_of)) == weights_of(training.local)
+
+
+class KillItselfAt:
+    """Before the all-reduce of its n-th minibatch, rank `index` is gone."""
+
+    def __init__(self, index: int, minibatch: int) -> None:
+        self.index = index
+        self.minibatch = minibatch
+
+    def __call__(self, rank: Rank) -> None:
+        if rank.spec.index != self.index:
+            return
+        average, seen = rank.average, 0
+        assert average is not None
+
+        def deadly(tensor: Any) -> Any:
+            nonlocal seen
+            seen += 1
+            if seen == self.minibatch:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return average(tensor)
+
+        rank.average = deadly
+
+
+def whole_of(rank: Rank) -> tuple[int, str]:
+    return rank.whole[0], content_hash(rank.whole[1])
+
+
+def learned_of(rank: Rank) -> str:
+    return content_hash(rank.policy.learned_state())
+
+
+def test_rank_killed_before_the_allreduce_is_noticed_and_training_goes_on_from_the_last_synchronised_step(
+    ray_backend: RayBackend, metrics: MetricsContext
+) -> None:
+    training = Training(job(DDPPO), ray_backend, metrics)
+    group = training.workers
+    assert isinstance(group, RankGroup)
+    gather(training)
+    turn_until(training, lambda: metrics.counters[STEPS_SAMPLED] >= 240)
+    steps = metrics.counters[STEPS_SAMPLED]
+    synchronised = {ray_backend.result(actor.apply(whole_of)) for actor in group.actors()}
+    assert len(synchronised) == 1
+    former = [ray_backend.result(actor.apply(process_of)) for actor in group.actors()]
+    for actor in group.actors():
+        ray_backend.result(actor.apply(KillItselfAt(index=2, minibatch=3)))
+
+    begun = time.monotonic()
+    turn_until(training, lambda: metrics.counters[FRAGMENTS_LOST])
+    noticed = time.monotonic() - begun
+    assert noticed < 10, "far below the collective's own timeout of 600 s"
+    assert metrics.counters[FRAGMENTS_LOST] == 2, "both ranks' fragments"
+    assert metrics.counters[STEPS_SAMPLED] == steps, "what was not learnt from is not counted"
+    assert not group.actors(), "the group is torn down as a whole"
+
+    gather(training)
+    assert {ray_backend.result(actor.apply(whole_of)) for actor in group.actors()} == synchronised
+    assert {ray_backend.result(actor.apply(learned_of)) for actor in group.actors()} == {synchronised.pop()[1]}
+    now = [ray_backend.result(actor.apply(process_of)) for actor in group.actors()]
+    assert not set(former) & set(now)
+    results = turn_until(training, lambda: metrics.counters[STEPS_SAMPLED] >= steps + 160)
+    assert results[-1].num_healthy_workers == 2
+    assert len({ray_backend.result(actor.apply(learned_of)) for actor in group.actors()}) == 1
+
+
+def test_two_gloo_ranks_are_identical_and_do_what_the_serial_ranks_do(
+    ray_backend: RayBackend, metrics: MetricsContext, tmp_path: Path
+) -> None:
+    training = Training(job(DDPPO), ray_backend, metrics)
+    gather(training)
+    results = turn_until(training, lambda: metrics.counters[STEPS_SAMPLED] >= 160)
+    assert metrics.counters["num_env_steps_trained"] == 160, "the steps of all ranks"
+    hashes = next(result.rank_hashes for result in results if result.rank_hashes)
+    assert len(hashes) == 2
+    assert len(set(hashes)) == 1
