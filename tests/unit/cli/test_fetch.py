@@ -72,7 +72,9 @@ def test_part_that_is_not_as_it_was_saved_is_found(tmp_path: Path, damage: Calla
 def test_part_outside_of_the_checkpoint_is_refused(tmp_path: Path) -> None:
     folder = run_directory(tmp_path / "run", 100)
     marker = folder / "checkpoints/000000000100-0001/checkpoint.json"
-    marker.write_text(json.dumps({"env_steps": 1, "files": {"../../manifest.yaml": {"size": 20, "sha256": ""}}}))
+    data = (folder / "manifest.yaml").read_bytes()
+    recorded = {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    marker.write_text(json.dumps({"env_steps": 1, "files": {"../../manifest.yaml": recorded}}))
 
     with pytest.raises(CheckpointUnusable):
         verify(folder)
