@@ -37,4 +37,6 @@ def kube(operator: Operator) -> Iterator[Kube]:
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": kube.namespace, "labels": labels}})
     yield kube
+    # Jobs first: with their pods still there, the namespace's end comes in several rounds of ever longer waits.
+    kube.kubectl("delete", "rltj", "--all", "--timeout=60s")
     kube.kubectl("delete", "namespace", kube.namespace, "--wait=true", "--timeout=120s")
