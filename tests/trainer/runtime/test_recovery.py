@@ -4,7 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,6 +12,7 @@ import pytest
 from rltrain.flow import MetricsContext, Signal
 from rltrain.flow.metrics import FRAGMENTS_LOST, STEPS_SAMPLED
 from rltrain.flow.ray_backend import RayBackend
+from rltrain.flow.serial import SerialBackend
 from rltrain.ops import Result
 from rltrain.ops.ranks import Rank
 from rltrain.rollout.worker import RolloutWorker
@@ -25,6 +26,10 @@ from trainer.runtime.runs import DDPPO, DQN, job
 def metrics() -> Iterator[MetricsContext]:
     with MetricsContext().active() as context:
         yield context
+
+
+def sampled(metrics: MetricsContext, steps: int) -> bool:
+    return metrics.counters[STEPS_SAMPLED] >= steps
 
 
 def process_of(worker: RolloutWorker) -> int:
@@ -142,13 +147,18 @@ def test_rank_killed_before_the_allreduce_is_noticed_and_training_goes_on_from_t
     assert len({ray_backend.result(actor.apply(learned_of)) for actor in group.actors()}) == 1
 
 
-def test_two_gloo_ranks_are_identical_and_do_what_the_serial_ranks_do(
-    ray_backend: RayBackend, metrics: MetricsContext, tmp_path: Path
+def test_two_gloo_ranks_are_identical_and_learn_what_the_serial_ones_learn(
+    ray_backend: RayBackend, metrics: MetricsContext
 ) -> None:
-    training = Training(job(DDPPO), ray_backend, metrics)
-    gather(training)
-    results = turn_until(training, lambda: metrics.counters[STEPS_SAMPLED] >= 160)
-    assert metrics.counters["num_env_steps_trained"] == 160, "the steps of all ranks"
-    hashes = next(result.rank_hashes for result in results if result.rank_hashes)
-    assert len(hashes) == 2
-    assert len(set(hashes)) == 1
+    learned: dict[str, set[str]] = {}
+    for name, backend in (("ray", ray_backend), ("serial", SerialBackend())):
+        with MetricsContext().active() as own:
+            training = Training(job(DDPPO), backend, own)
+            gather(training)
+            results = turn_until(training, partial(sampled, own, 160))
+            assert own.counters["num_env_steps_trained"] == 160, "the steps of all ranks"
+            hashes = next(result.rank_hashes for result in results if result.rank_hashes)
+            assert len(hashes) == 2
+            assert len(set(hashes)) == 1
+            learned[name] = {backend.result(actor.apply(learned_of)) for actor in training.workers.actors()}
+    assert learned["ray"] == learned["serial"]

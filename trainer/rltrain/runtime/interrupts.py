@@ -3,10 +3,12 @@
 import os
 import signal
 import sys
+from collections.abc import Callable
 from types import FrameType
 from typing import Literal
 
 from rltrain.api import names
+from rltrain.runtime.processes import kill_descendants
 
 
 class Interrupts:
@@ -14,10 +16,12 @@ class Interrupts:
 
     Attributes:
         asked: which of the two has come, or None.
+        on_leaving: called before leaving at once; they must not wait for anything.
     """
 
     def __init__(self) -> None:
         self.asked: Literal["interrupted", "terminated"] | None = None
+        self.on_leaving: list[Callable[[], object]] = []
         self._previous: dict[int, object] = {}
 
     def __enter__(self) -> "Interrupts":
@@ -34,9 +38,11 @@ class Interrupts:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.asked is not None and number == signal.SIGINT:
-            # Children die with this process: Ray's are bound to their parent's life.
             sys.stderr.write("interrupted twice: leaving without saving\n")
             sys.stderr.flush()
+            kill_descendants()  # some of Ray's would live on for a while
+            for clean in self.on_leaving:
+                clean()
             os._exit(names.EXIT_INTERRUPTED)
         self.asked = "interrupted" if number == signal.SIGINT else "terminated"
         if number == signal.SIGINT:

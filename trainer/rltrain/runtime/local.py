@@ -40,7 +40,7 @@ def run_locally(job: RLTrainingJob, path: Path, *, resume: bool, serial: bool, i
         with contextlib.ExitStack() as stack:
             backend: Backend = SerialBackend()
             if not serial:
-                stack.enter_context(local_session(replicas_of(job)))
+                stack.enter_context(local_session(replicas_of(job), interrupts.on_leaving))
                 from rltrain.flow.ray_backend import RayBackend
 
                 backend = RayBackend(gpus_of(role_of(job)))

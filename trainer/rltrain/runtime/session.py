@@ -4,10 +4,13 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, cast
+
+from rltrain.runtime.processes import adopt_orphans
 
 OBJECT_STORE_BYTES: Final = 512 * 1024 * 1024
 _SOCKET_ROOM: Final = 30
@@ -29,14 +32,22 @@ def prepare_environment() -> None:
 
 
 @contextmanager
-def local_session(slots: int) -> Iterator[None]:
-    """Ray on this machine with `slots` places for actors; leaves no process and no file behind."""
+def local_session(slots: int, on_leaving: list[Callable[[], object]] | None = None) -> Iterator[None]:
+    """Ray on this machine with `slots` places for actors; leaves no process and no file behind.
+
+    Args:
+        on_leaving: gets what must be done where the process leaves without unwinding.
+    """
     prepare_environment()
+    adopt_orphans()
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     import ray
 
     parent = tempfile.gettempdir()
     folder = Path(tempfile.mkdtemp(prefix="rltrain-", dir=parent if len(parent) < _SOCKET_ROOM else "/tmp"))
+    remove = partial(shutil.rmtree, folder, ignore_errors=True)
+    if on_leaving is not None:
+        on_leaving.append(remove)
     try:
         cast(Any, ray.init)(
             address="local",
@@ -53,7 +64,7 @@ def local_session(slots: int) -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
-        shutil.rmtree(folder, ignore_errors=True)
+        remove()
 
 
 @contextmanager

@@ -1,0 +1,185 @@
+"""`rltrain run` and `rltrain evaluate` as a user meets them: processes, exit codes, what is printed and left."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainer.runtime.processes import kill_tree, tree
+from trainer.runtime.runs import DDPPO, DQN
+
+CODE = "from rltrain.cli.main import main; main()"
+
+
+class Shell:
+    """Starts commands in a folder of their own, in a session of their own as a terminal does."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.started: list[subprocess.Popen[str]] = []
+
+    def write(self, spec: dict[str, Any], **changes: Any) -> None:
+        manifest = {
+            "apiVersion": "rltrain.dev/v1alpha1",
+            "kind": "RLTrainingJob",
+            "metadata": {"name": "job"},
+            "spec": {**spec, **changes},
+        }
+        (self.folder / "job.yaml").write_text(json.dumps(manifest))
+
+    def start(self, *arguments: str) -> "subprocess.Popen[str]":
+        process = subprocess.Popen(
+            [sys.executable, "-c", CODE, *arguments],
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self.started.append(process)
+        return process
+
+    def run(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        process = self.start(*arguments)
+        out, err = process.communicate()
+        return subprocess.CompletedProcess(arguments, process.returncode, out, err)
+
+    def checkpoints(self) -> list[str]:
+        return sorted(path.parent.name for path in self.folder.glob("runs/job/checkpoints/*/checkpoint.json"))
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    shell = Shell(tmp_path)
+    yield shell
+    for process in shell.started:
+        if process.poll() is None:
+            kill_tree(process.pid)
+        process.communicate()
+
+
+@pytest.fixture
+def temporary(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The temporary folder of what is started; Ray's sockets need a short path."""
+    with tempfile.TemporaryDirectory(prefix="rlt", dir="/tmp") as folder:
+        monkeypatch.setenv("TMPDIR", folder)
+        yield Path(folder)
+
+
+def read_until(process: "subprocess.Popen[str]", words: str) -> None:
+    assert process.stderr is not None
+    seen: list[str] = []
+    for line in process.stderr:
+        seen.append(line)
+        if words in line:
+            return
+    raise AssertionError(f"{words!r} was never said:\n{''.join(seen)}")
+
+
+def test_json_is_the_last_line_and_names_the_criterion(shell: Shell) -> None:
+    shell.write(DQN)
+    done = shell.run("run", "job.yaml", "--serial", "--json", "--set", "stop.envSteps=200")
+    assert done.returncode == 0, done.stderr
+    outcome = json.loads(done.stdout.splitlines()[-1])
+    assert outcome["state"] == "Succeeded"
+    assert outcome["stop_reason"] == "env_steps"
+    assert outcome["env_steps"] == 200
+    assert {"episode_return_mean", "time_s", "checkpoint"} <= outcome.keys()
+    assert "succeeded (env_steps)" in done.stderr
+    left = {path.name for path in (shell.folder / "runs" / "job").iterdir()}
+    assert {"manifest.yaml", "results.jsonl", "checkpoints", "attempts", "finished.json"} <= left
+    assert any(name.startswith("events.out.tfevents") for name in left)
+
+    scores = shell.run("evaluate", "runs/job", "--episodes", "3", "--json")
+    assert scores.returncode == 0, scores.stderr
+    read = json.loads(scores.stdout)
+    assert read["min"] <= read["mean"] <= read["max"]
+    assert read["episodes"] == 3
+    assert shell.run("evaluate", outcome["checkpoint"], "--episodes", "3", "--json").stdout == scores.stdout
+
+    again = shell.run("run", "job.yaml", "--serial")
+    assert again.returncode == 2
+    assert "--resume" in again.stderr
+
+
+def test_the_written_manifest_does_the_same_run_again(shell: Shell) -> None:
+    shell.write(DQN)
+    first = shell.run("run", "job.yaml", "--serial", "--json", "--set", "stop.envSteps=200", "--set", "seed=7")
+    again = shell.run("run", "runs/job/manifest.yaml", "--serial", "--json", "--out", "again")
+    assert again.returncode == 0, again.stderr
+    ends = [json.loads(done.stdout.splitlines()[-1]) for done in (first, again)]
+    hashes = [json.loads((shell.folder / end["checkpoint"] / "checkpoint.json").read_text())["hashes"] for end in ends]
+    assert hashes[0] == hashes[1]
+
+
+def test_corrupt_checkpoints_and_unknown_environments_are_sentences_with_exit_codes(shell: Shell) -> None:
+    shell.write(DQN)
+    shell.run("run", "job.yaml", "--serial", "--set", "stop.envSteps=200", "--set", "checkpoint.keep=1")
+    (checkpoint,) = (shell.folder / "runs" / "job" / "checkpoints").iterdir()
+    os.truncate(checkpoint / "workers.npz", 5)
+    for command in (["run", "job.yaml", "--serial", "--resume"], ["evaluate", "runs/job"]):
+        refused = shell.run(*command)
+        assert refused.returncode == 1
+        assert "workers.npz has another size than recorded" in refused.stderr
+        assert "Traceback" not in refused.stderr
+    unknown = shell.run("run", "job.yaml", "--serial", "--out", "b", "--set", "env.id=CartPoel-v1")
+    assert unknown.returncode == 2
+    assert "CartPole-v1" in unknown.stderr
+    assert "Traceback" not in unknown.stderr
+
+
+@pytest.mark.parametrize("spec", [{**DQN, "rollouts": {"replicas": 1}}, DDPPO], ids=["DQN", "DDPPO"])
+def test_ctrl_c_saves_one_checkpoint_and_leaves_no_process_and_no_file_of_rays(
+    spec: dict[str, Any], shell: Shell, temporary: Path
+) -> None:
+    shell.write(spec, stop={"envSteps": 10_000_000}, checkpoint={"everySeconds": 10_000})
+    process = shell.start("run", "job.yaml", "--json")
+    read_until(process, "0 steps, 0 episodes")
+    children = tree(process.pid)[1:]
+    assert children
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate()
+    assert process.returncode == 130, err
+    outcome = json.loads(out.splitlines()[-1])
+    assert (outcome["state"], outcome["stop_reason"]) == ("Interrupted", "interrupted")
+    assert len(shell.checkpoints()) == 1
+    assert outcome["checkpoint"].endswith(shell.checkpoints()[0])
+    assert not [pid for pid in children if Path(f"/proc/{pid}").exists()]
+    assert list(temporary.iterdir()) == []
+
+    shell.write(spec, stop={"envSteps": outcome["env_steps"] + 1})
+    resumed = shell.run("run", "job.yaml", "--resume", "--serial", "--json")
+    assert resumed.returncode == 0, resumed.stderr
+
+
+def test_second_ctrl_c_leaves_at_once_without_processes_and_files(shell: Shell, temporary: Path) -> None:
+    shell.write(DQN, rollouts={"replicas": 1}, stop={"envSteps": 10_000_000})
+    process = shell.start("run", "job.yaml")
+    read_until(process, "starting: 0 of 1")
+    children = tree(process.pid)[1:]
+    os.killpg(process.pid, signal.SIGINT)
+    read_until(process, "once more to leave at once")
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.wait() == 130
+    for pid in children:
+        wait_gone(pid)
+    assert list(temporary.iterdir()) == []
+
+
+def wait_gone(pid: int) -> None:
+    """Until a process is gone; the kernel ends children of a dead parent a moment later."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    ready, _, _ = select.select([descriptor], [], [], 30)
+    os.close(descriptor)
+    assert ready, f"process {pid} lives on: {Path(f'/proc/{pid}/cmdline').read_text()}"
