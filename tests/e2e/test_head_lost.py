@@ -16,8 +16,10 @@ def test_job_resumes_from_its_checkpoint_and_ends_well_without_an_operator(
     kube: Kube, operator: Operator, images: Images
 ) -> None:
     name = "head-lost"
-    manifest = example("cartpole-dqn", name, checkpoint__everySeconds=3, checkpoint__keep=100)
-    manifest["spec"]["rollouts"] = {**manifest["spec"].get("rollouts", {}), "replicas": 1}
+    manifest = example("cartpole-dqn", name, checkpoint__everySeconds=5, checkpoint__keep=100)
+    manifest["spec"]["rollouts"] = {"replicas": 1}
+    # Long fragments and few updates: this is about what a lost head costs, not about learning.
+    manifest["spec"]["config"] |= {"rollout_fragment_length": 50, "training_intensity": 1}
     manifest["spec"]["stop"] = {"envSteps": 30000}
     kube.apply(manifest)
     kube.wait("both pods are there", lambda: len(kube.pods(name)) == 2, 60, name)

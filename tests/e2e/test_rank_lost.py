@@ -5,17 +5,15 @@ import time
 
 import pytest
 
-from e2e.installation import Images
-from e2e.kube import Kube, condition, message, progress
+from e2e.kube import Kube, progress
 from e2e.manifests import example
-from e2e.volume import read_volume
 
 pytestmark = pytest.mark.cluster
 
 
-def test_training_goes_on_with_one_rank_within_60_s_and_regains_two(kube: Kube, images: Images) -> None:
+def test_training_goes_on_with_one_rank_within_60_s_and_regains_two(kube: Kube) -> None:
     name = "rank-lost"
-    kube.apply(example("cartpole-ddppo", name, stop={"envSteps": 400_000}))
+    kube.apply(example("cartpole-ddppo", name, stop={"timeSeconds": 3000}))
     before = progress(kube.wait_steps(name, 5000, timeout=240))
     assert before["workersHealthy"] == 2
 
@@ -47,10 +45,9 @@ def test_training_goes_on_with_one_rank_within_60_s_and_regains_two(kube: Kube, 
     again = progress(kube.job(name))["envSteps"]
     kube.wait_steps(name, again + 3000, timeout=60)
 
-    job = kube.wait_finished(name, timeout=600)
-    assert condition(job, "Succeeded") == "True", message(job, "Failed")
-    files = read_volume(kube, images.trainer, f"{name}-checkpoints", job["metadata"]["uid"])
-    results = [json.loads(line) for line in files["results.jsonl"].splitlines()]
+    head = kube.pods(name, "head")[0]["metadata"]["name"]
+    text = kube.kubectl("exec", head, "--", "cat", f"/data/{kube.job(name)['metadata']['uid']}/results.jsonl")
+    results = [json.loads(line) for line in text.splitlines()]
     ranks = [result["num_healthy_workers"] for result in results]
     assert ranks[0] == 2
     assert 1 in ranks
