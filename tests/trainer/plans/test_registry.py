@@ -1,10 +1,9 @@
 """Every plan of the manifest can be built, and nothing else decides about plans."""
 
-from trainer.runtime.runs import SPECS, job
-
 from rltrain.api import names
 from rltrain.api.job import PLAN_SPECS
 from rltrain.plans.registry import PLANS
+from trainer.runtime.runs import SPECS, job
 
 
 def test_the_manifests_plans_are_the_registrys() -> None:
