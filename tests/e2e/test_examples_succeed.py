@@ -32,7 +32,7 @@ def test_example_succeeds_by_its_return_and_its_checkpoint_opens_on_this_machine
 
     rltrain("fetch", name, "-n", kube.namespace, "--out", str(tmp_path / "fetched"))
     done = rltrain("evaluate", str(tmp_path / "fetched"), "--episodes", "10", "--seed", "7", "--json")
-    assert json.loads(done.stdout.splitlines()[-1])["episode_return_mean"] >= 400
+    assert json.loads(done.stdout.splitlines()[-1])["mean"] >= 400
 
 
 def test_finished_job_keeps_no_pod_running_and_deleting_it_leaves_only_its_volume(kube: Kube) -> None:
