@@ -56,7 +56,10 @@ def test_older_definition_keeps_the_operator_from_being_ready_until_the_chart_up
     kube.kubectl("patch", "crd", CRD, "--type=json", "-p", json.dumps([{"op": "remove", "path": path}]))
     reinstalled.kill()
 
-    kube.wait("the operator says what is missing", lambda: "lacks status.checkpoint" in reinstalled.logs(), 90)
+    def told() -> bool:
+        return "lacks status.checkpoint" in kube.run("logs", f"deployment/{RELEASE}").stdout
+
+    kube.wait("the operator says what is missing", told, 90)
     (pod,) = reinstalled.pods()
     assert {"type": "Ready", "status": "False"}.items() <= _condition(pod, "Ready").items()
 

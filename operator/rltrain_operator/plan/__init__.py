@@ -1,5 +1,8 @@
 """The planner: from a job and what is there of it, to what to do and what to say. Pure."""
 
+import json
+from functools import lru_cache
+
 from rltrain.api import names
 from rltrain.api.errors import InvalidManifest
 from rltrain.api.job import RLTrainingJob
@@ -9,7 +12,7 @@ from rltrain_operator.plan.conditions import Event
 from rltrain_operator.plan.diagnosis import wants_events
 from rltrain_operator.plan.observed import ChildJob, ChildKey, JobView, Observed, PodReport, Refusal
 from rltrain_operator.plan.visit import Visit
-from rltrain_operator.render import Object, OperatorConfig, render
+from rltrain_operator.render import Object, OperatorConfig, render, token_secret
 
 __all__ = [
     "CREATE_ONLY",
@@ -58,10 +61,17 @@ def _read(
     view: JobView, config: OperatorConfig, token: str
 ) -> tuple[RLTrainingJob | None, list[Object], InvalidManifest | None]:
     try:
-        job = accept(view)
-        return job, render(job, config, token), None
+        job, children = _rendered(json.dumps([view.identity, view.spec]), config)
+        return job, [token_secret(job, config, token), *children], None
     except InvalidManifest as error:
         return None, [], error
+
+
+@lru_cache(maxsize=512)
+def _rendered(text: str, config: OperatorConfig) -> tuple[RLTrainingJob, tuple[Object, ...]]:
+    """A job is visited a dozen times while it starts, and rendering it takes longer than all the rest."""
+    job = accept(*json.loads(text))
+    return job, tuple(render(job, config))
 
 
 def _tidy(view: JobView, own: tuple[ChildJob, ...]) -> Plan:

@@ -36,6 +36,15 @@ class JobView:
         return int(self.raw["metadata"].get("generation", 0))
 
     @property
+    def identity(self) -> Object:
+        """What of the metadata goes into the children."""
+        return {"name": self.name, "namespace": self.namespace, "uid": self.uid}
+
+    @property
+    def spec(self) -> Object | None:
+        return self.raw.get("spec")
+
+    @property
     def deleting(self) -> bool:
         return "deletionTimestamp" in self.raw["metadata"]
 

@@ -12,7 +12,17 @@ from rltrain_operator.render.jobs import job_name, role_job
 from rltrain_operator.render.overlay import template_problems
 from rltrain_operator.render.roles import RoleView, roles
 
-__all__ = ["Context", "Object", "OperatorConfig", "RoleView", "job_name", "manifest_hash", "render", "roles"]
+__all__ = [
+    "Context",
+    "Object",
+    "OperatorConfig",
+    "RoleView",
+    "job_name",
+    "manifest_hash",
+    "render",
+    "roles",
+    "token_secret",
+]
 
 ANNOTATION_HASH = "rltrain.dev/rendered"
 """Hash of the object as rendered: one that has it needs no apply."""
@@ -45,7 +55,7 @@ def render(job: RLTrainingJob, config: OperatorConfig, token: str | None = None)
         rbac.role(ctx),
         rbac.role_binding(ctx),
         networkpolicy.network_policy(ctx),
-        secrets.secret(ctx, token) if token is not None else None,
+        token_secret(job, config, token) if token is not None else None,
         _annotated(configmap.manifest(ctx), {ANNOTATION_HASH: manifest_hash(job)}),
         *(configmap.defaults(ctx, view) for view in views),
         service.service(ctx),
@@ -54,6 +64,11 @@ def render(job: RLTrainingJob, config: OperatorConfig, token: str | None = None)
     made = {ANNOTATION_MANIFEST: manifest_hash(job)}
     jobs = [_annotated(role_job(ctx, view), made) for view in views]
     return [_with_hash(child) for child in [*small, *jobs] if child is not None]
+
+
+def token_secret(job: RLTrainingJob, config: OperatorConfig, token: str) -> Object:
+    """The Secret alone: unlike the rest it isn't the same each time."""
+    return _with_hash(secrets.secret(Context(job, config), token))
 
 
 def manifest_hash(job: RLTrainingJob) -> str:
