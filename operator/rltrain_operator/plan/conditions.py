@@ -53,7 +53,16 @@ class Event:
 
 
 _GOOD = {"ClusterReady", "Training", "Succeeded"}
-_QUIET = {"NotStarted", "Creating", "PodsStarting", "WaitingForCluster", "Starting", "Finished", "NotFinished"}
+_QUIET = {
+    "NotStarted",
+    "Creating",
+    "PodsStarting",
+    "WaitingForCluster",
+    "Starting",
+    "Finishing",
+    "Finished",
+    "NotFinished",
+}
 """Reasons of what simply takes its time."""
 
 

@@ -19,7 +19,10 @@ def training(view: JobView, jobs: tuple[ChildJob, ...]) -> Verdict:
     head = next((job for job in jobs if job.role == names.HEAD), None)
     head_ready = head is not None and head.count("ready") > 0
     phase = view.progress.get("phase")
-    if head_ready and phase in ("Training", "Finished"):
+    if phase == "Finished":
+        # The head's pod ends a moment before its Job is complete: nothing was lost.
+        return Verdict("True", "Finishing", "The driver is done; its pod is leaving.")
+    if head_ready and phase == "Training":
         return Verdict("True", "Training", f"Attempt {view.progress.get('attempt', 1)} is training.")
     if has_trained(view):
         steps = (view.status.get("checkpoint") or {}).get("envSteps")

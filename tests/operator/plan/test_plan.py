@@ -120,6 +120,18 @@ def test_lost_head_means_recovering_until_the_next_one_trains() -> None:
     assert world.status["state"] == "Training"
 
 
+def test_head_that_ends_because_the_driver_is_done_is_not_said_to_be_lost() -> None:
+    world = World()
+    world.report(progress={"phase": "Training", "attempt": 1}, checkpoint={"envSteps": 5000})
+    world.visit(*ready_jobs())
+
+    world.report(progress={"phase": "Finished", "attempt": 1}, checkpoint={"envSteps": 6000})
+    world.visit(child("head", active=1), child("rollouts", active=1, ready=1), after=1)
+
+    assert world.said("Training") == ("True", "Finishing")
+    assert world.status["state"] == "Training"
+
+
 def test_pods_are_looked_at_only_once_the_cluster_has_been_unready_for_a_while() -> None:
     world = World()
     starting = child("head", active=1), child("rollouts", active=1)
