@@ -195,3 +195,11 @@ def test_every_step_of_a_cut_but_endless_task_is_worth_its_whole_future() -> Non
     with torch.no_grad():
         values = worker.policy._network.values(torch.from_numpy(worker.sample()[c.OBS])).numpy()
     np.testing.assert_allclose(values, 10, atol=0.1)
+
+
+def test_a_lone_rank_steps_on_the_plain_mean_gradient() -> None:
+    each = policy(num_sgd_iter=1)
+    vector, _ = each.gradient(tensors(batch(40)), 40)
+    expected = each._flat.gradient.clone()
+    assert each._take(vector)
+    torch.testing.assert_close(each._flat.gradient, expected)
