@@ -5,7 +5,6 @@ rollouts (raw) ──> sizes agreed ──> train with all-reduce ──> batch 
 """
 
 from rltrain.api.config import DDPPOConfig
-from rltrain.api.errors import InvalidManifest, Problem
 from rltrain.flow import LocalIterator
 from rltrain.ops import (
     CheckRanksInSync,
@@ -22,11 +21,8 @@ from rltrain.ops import (
 
 
 def ddppo(context: PlanContext[DDPPOConfig]) -> LocalIterator[Result]:
-    """DD-PPO's dataflow. Raises InvalidManifest for an option that isn't carried out."""
+    """DD-PPO's dataflow."""
     config, workers = context.config, context.workers
-    if config.sync_frac is not None:
-        told = Problem("spec.config.sync_frac", "stragglers can't be cut short in this release", "leave it out")
-        raise InvalidManifest([told])
     train_op = (
         ParallelRollouts(workers, mode="raw")
         .for_each(SampleSize())

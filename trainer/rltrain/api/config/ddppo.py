@@ -24,7 +24,7 @@ class DDPPOConfig(PlanConfig):
     clip_param: PositiveFloat = 0.3
     """PPO's clip range (Schulman et al. 2017, eq. 7)."""
     vf_clip_param: PositiveFloat = 10.0
-    """Largest squared value error that is learnt from."""
+    """How far a value may move from its prediction at sampling."""
     vf_loss_coeff: NonNegativeFloat = 1.0
     """Weight of the value loss."""
     entropy_coeff: NonNegativeFloat = 0.0
@@ -37,7 +37,5 @@ class DDPPOConfig(PlanConfig):
     """Only 0: ranks adapting a KL coefficient on their own would drift apart."""
     vf_share_layers: bool = False
     """One network for policy and value."""
-    sync_frac: Annotated[float, Field(gt=0, le=1)] | None = None
-    """Once this share of the ranks is done, the others stop collecting (the paper's 0.6); null waits for all."""
     keep_local_weights_in_sync: bool = True
     """Copy rank 0's weights to the driver after each iteration."""
