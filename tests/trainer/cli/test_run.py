@@ -1,5 +1,6 @@
 """`rltrain run` and `rltrain evaluate` as a user meets them: processes, exit codes, what is printed and left."""
 
+import contextlib
 import json
 import os
 import select
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from rltrain.cli.main import main
 from trainer.runtime.processes import kill_tree, tree
 from trainer.runtime.runs import DDPPO, DQN
 
@@ -20,10 +22,11 @@ CODE = "from rltrain.cli.main import main; main()"
 
 
 class Shell:
-    """Starts commands in a folder of their own, in a session of their own as a terminal does."""
+    """Starts commands in a folder, in a session of their own as a terminal does; or calls them, which is quicker."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, captured: pytest.CaptureFixture[str]) -> None:
         self.folder = folder
+        self._captured = captured
         self.started: list[subprocess.Popen[str]] = []
 
     def write(self, spec: dict[str, Any], **changes: Any) -> None:
@@ -48,17 +51,20 @@ class Shell:
         return process
 
     def run(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
-        process = self.start(*arguments)
-        out, err = process.communicate()
-        return subprocess.CompletedProcess(arguments, process.returncode, out, err)
+        self._captured.readouterr()
+        with contextlib.chdir(self.folder), pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "argv", ["rltrain", *arguments])
+            with pytest.raises(SystemExit) as exit_:
+                main()
+        return subprocess.CompletedProcess(arguments, int(str(exit_.value.code)), *self._captured.readouterr())
 
     def checkpoints(self) -> list[str]:
         return sorted(path.parent.name for path in self.folder.glob("runs/job/checkpoints/*/checkpoint.json"))
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Iterator[Shell]:
-    shell = Shell(tmp_path)
+def shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Shell]:
+    shell = Shell(tmp_path, capsys)
     yield shell
     for process in shell.started:
         if process.poll() is None:

@@ -27,8 +27,8 @@ DQN: dict[str, Any] = {
         "model": {"fcnet_hiddens": [8]},
         "hiddens": [8],
     },
-    "stop": {"envSteps": 900},
-    "checkpoint": {"everySeconds": 0.2},
+    "stop": {"envSteps": 700},
+    "checkpoint": {"everySeconds": 0.4},
     "seed": 3,
 }
 DDPPO: dict[str, Any] = {
@@ -42,8 +42,8 @@ DDPPO: dict[str, Any] = {
         "model": {"fcnet_hiddens": [8]},
     },
     "workers": {"replicas": 2},
-    "stop": {"envSteps": 800},
-    "checkpoint": {"everySeconds": 0.2},
+    "stop": {"envSteps": 640},
+    "checkpoint": {"everySeconds": 0.4},
     "seed": 3,
 }
 SPECS = {"DQN": DQN, "DDPPO": DDPPO}

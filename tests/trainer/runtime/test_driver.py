@@ -175,12 +175,11 @@ def test_an_environment_that_always_throws_ends_the_run_with_its_own_words(
         run_serially(job({**spec, "env": env}), tmp_path / "run")
 
 
-@pytest.mark.parametrize("intensity", [0.5, 1, 8])
-@pytest.mark.parametrize("replicas", [0, 1, 3])
+@pytest.mark.parametrize(("intensity", "replicas"), [(0.5, 0), (0.5, 3), (1, 1), (4, 0), (4, 3)])
 def test_trained_to_sampled_steps_are_within_2_percent_of_the_intensity(
     intensity: float, replicas: int, tmp_path: Path
 ) -> None:
-    spec = job(DQN, config={"training_intensity": intensity}, rollouts={"replicas": replicas}, stop={"envSteps": 4000})
+    spec = job(DQN, config={"training_intensity": intensity}, rollouts={"replicas": replicas}, stop={"envSteps": 2000})
     outcome = run_serially(spec, tmp_path / "run")
     warm = 100  # learning_starts: nothing is earned before
     fragment = 8 * max(1, replicas)

@@ -19,7 +19,6 @@ def content(checkpoint: str | None) -> dict[str, str]:
 
 
 VARIANTS = {
-    "DQN": job(DQN),
     "DQN, one update a store": job(
         {**DQN, "config": {key: value for key, value in DQN["config"].items() if key != "training_intensity"}}
     ),

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -19,7 +20,7 @@ from rltrain.runtime.observers import Observer, Observers, ResultsFile, TensorBo
 from rltrain.runtime.pod import Pod, start_ray
 from rltrain.runtime.processes import adopt_orphans, kill_descendants
 from rltrain.runtime.result import RunResult
-from rltrain.runtime.session import cluster_session, prepare_environment
+from rltrain.runtime.session import STARTS, cluster_session, prepare_environment
 
 log = logging.getLogger(__name__)
 
@@ -120,23 +121,35 @@ def _train(pod: Pod, job: RLTrainingJob, directory: Any, interrupts: Interrupts)
 @contextmanager
 def _ray_head(pod: Pod, interrupts: Interrupts) -> Iterator[None]:
     """Ray's head processes, with this process as their driver. Raises TrainingFailed when they don't come up."""
-    child = start_ray(
-        pod,
-        "--head",
-        f"--port={pod.gcs_port}",
-        "--num-cpus=0",
-        "--include-dashboard=false",
-        f"--temp-dir={pod.temporary}",
-    )
-    deadline = time.monotonic() + RAY_START_SECONDS
-    while not answers(pod.ip, pod.gcs_port):
-        if child.poll() is not None:
-            raise TrainingFailed(f"Ray's head didn't start (exit code {child.returncode}): see its output above")
-        if interrupts.asked or time.monotonic() > deadline:
-            raise TrainingFailed("Ray's head didn't come up in time")
-        time.sleep(0.1)
+    for left in reversed(range(STARTS)):
+        child = start_ray(
+            pod,
+            "--head",
+            f"--port={pod.gcs_port}",
+            "--num-cpus=0",
+            "--include-dashboard=false",
+            "--no-monitor",  # of an autoscaler, which we have none of
+            f"--temp-dir={pod.temporary}",
+        )
+        if _comes_up(pod, child, interrupts):
+            break
+        # Ray gives its own processes 30 s, which a busy machine may not keep.
+        kill_descendants()
+        if not left or interrupts.asked:
+            raise TrainingFailed("Ray's head doesn't come up: see its output above; more CPU for the head may help")
+        log.warning("Ray's head didn't come up, trying again")
     with cluster_session(f"{pod.ip}:{pod.gcs_port}"):
         yield
+
+
+def _comes_up(pod: Pod, child: "subprocess.Popen[bytes]", interrupts: Interrupts) -> bool:
+    deadline = time.monotonic() + RAY_START_SECONDS
+    while child.poll() is None and not interrupts.asked and time.monotonic() < deadline:
+        # The node manager opens its port once it is registered with the control store.
+        if answers(pod.ip, pod.gcs_port) and answers(pod.ip, pod.ports["RLTRAIN_NODE_MANAGER_PORT"]):
+            return True
+        time.sleep(0.1)
+    return False
 
 
 def tell_nodes(actors: Sequence[Actor], join_s: float = 0.0) -> None:

@@ -95,6 +95,7 @@ def ray_command(pod: Pod, *options: str) -> Sequence[str]:
         "start",
         "--block",
         "--disable-usage-stats",
+        "--include-log-monitor=false",
         f"--node-ip-address={pod.ip}",
         f"--labels=role={pod.role}",
         f"--object-store-memory={pod.object_store_bytes}",

@@ -5,6 +5,7 @@ import ctypes
 import os
 import signal
 from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -38,11 +39,16 @@ def descendants() -> list[int]:
 def kill_descendants() -> None:
     """SIGKILL everything below this process, and what it starts meanwhile, and reap what this process has adopted."""
     while alive := descendants():
-        for pid in alive:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        kill(alive)
         reap()
     reap()
+
+
+def kill(pids: Iterable[int]) -> None:
+    """SIGKILL processes, some of which may be gone already."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def reap() -> None:

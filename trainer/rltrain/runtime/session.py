@@ -1,5 +1,6 @@
 """A Ray session: one embedded in this process, or the cluster that a head has started."""
 
+import logging
 import os
 import secrets
 import shutil
@@ -10,7 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, cast
 
-from rltrain.runtime.processes import adopt_orphans
+from rltrain.api.errors import TrainingFailed
+from rltrain.runtime.processes import adopt_orphans, descendants, kill
+
+log = logging.getLogger(__name__)
+
+STARTS: Final = 3
 
 OBJECT_STORE_BYTES: Final = 512 * 1024 * 1024
 _SOCKET_ROOM: Final = 30
@@ -49,22 +55,40 @@ def local_session(slots: int, on_leaving: list[Callable[[], object]] | None = No
     if on_leaving is not None:
         on_leaving.append(remove)
     try:
-        cast(Any, ray.init)(
-            address="local",
-            include_dashboard=False,
-            num_cpus=1,
-            resources={"slot": slots} if slots else None,
-            labels={"role": "any"},
-            object_store_memory=OBJECT_STORE_BYTES,
-            log_to_driver=False,
-            logging_level="ERROR",
-            configure_logging=False,
-            _temp_dir=str(folder),
-        )
+        _start(slots, folder)
         yield
     finally:
         ray.shutdown()
         remove()
+
+
+def _start(slots: int, folder: Path) -> None:
+    """Raises TrainingFailed."""
+    import ray
+
+    before = set(descendants())
+    for left in reversed(range(STARTS)):
+        try:
+            cast(Any, ray.init)(
+                address="local",
+                include_dashboard=False,
+                num_cpus=1,
+                resources={"slot": slots} if slots else None,
+                labels={"role": "any"},
+                object_store_memory=OBJECT_STORE_BYTES,
+                log_to_driver=False,
+                logging_level="ERROR",
+                configure_logging=False,
+                _node_ip_address="127.0.0.1",
+                _temp_dir=str(folder),
+            )
+            return
+        except Exception as error:
+            # Ray gives its own processes 30 s, which a busy machine may not keep; what it leaves is in the way.
+            kill(set(descendants()) - before)
+            if not left:
+                raise TrainingFailed(f"Ray doesn't start on this machine: {error}") from error
+            log.warning("Ray didn't start, trying again: %s", str(error).splitlines()[0])
 
 
 @contextmanager
