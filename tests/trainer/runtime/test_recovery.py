@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rltrain.flow import MetricsContext, Signal
+from rltrain.flow import ActorFailed, MetricsContext, Signal
 from rltrain.flow.metrics import FRAGMENTS_LOST, STEPS_SAMPLED
 from rltrain.flow.ray_backend import RayBackend
 from rltrain.flow.serial import SerialBackend
@@ -145,6 +145,23 @@ def test_rank_killed_before_the_allreduce_is_noticed_and_training_goes_on_from_t
     results = turn_until(training, lambda: metrics.counters[STEPS_SAMPLED] >= steps + 160)
     assert results[-1].num_healthy_workers == 2
     assert len({ray_backend.result(actor.apply(learned_of)) for actor in group.actors()}) == 1
+
+
+def test_the_only_survivor_hands_over_its_state_though_its_collective_failed(metrics: MetricsContext) -> None:
+    backend = SerialBackend()
+    training = Training(job(DDPPO), backend, metrics)
+    group = training.workers
+    assert isinstance(group, RankGroup)
+    gather(training)
+    turn_until(training, lambda: metrics.counters[STEPS_SAMPLED] >= 240)
+    survivor, dead = group.actors()
+    synchronised = backend.result(survivor.apply(whole_of))
+    assert synchronised[0] == 3
+    backend.kill(dead)
+    # As over gloo: the survivor's broken collective is seen before the other's death.
+    group.failed([ActorFailed(survivor, "all-reduce broke off")])
+    gather(training)
+    assert [backend.result(actor.apply(whole_of)) for actor in group.actors()] == [synchronised] * 2
 
 
 def test_two_gloo_ranks_are_identical_and_learn_what_the_serial_ones_learn(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from rltrain.api.errors import TrainingFailed
-from rltrain.flow import Actor, Backend, Future, ShardFailure, get_metrics
+from rltrain.flow import Actor, ActorLost, Backend, Future, ShardFailure, get_metrics
 from rltrain.flow.metrics import FRAGMENTS_LOST, STEPS_SAMPLED
 from rltrain.flow.parallel import Call
 from rltrain.ops.ranks import Rank
@@ -94,7 +94,8 @@ class RankGroup:
 
     def failed(self, failures: Sequence[ShardFailure]) -> None:
         """Tear the whole group down and begin to make it again. Raises RltrainError when that is hopeless."""
-        self._rescue([failure.actor for failure in failures])
+        # A rank whose code or collective failed is alive, and may be the only one that still has the state.
+        self._rescue([failure.actor for failure in failures if isinstance(failure, ActorLost)])
         group = [*self._live, *self._waiting]
         self._live, self._waiting = [], []
         log.warning("rank lost (%s): the group of %d is made again", failures[0], len(group))
