@@ -1,6 +1,7 @@
 """The driver's loop: how runs end, what they leave, and what they go on from."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,13 @@ from rltrain.api.errors import (
     UnknownEnvironment,
     UnsupportedSpace,
 )
+from rltrain.flow import Actor
+from rltrain.flow.serial import SerialBackend
 from rltrain.runtime.checkpoint import Attempts
+from rltrain.runtime.driver import Driver
 from rltrain.runtime.local import run_locally
+from rltrain.runtime.observers import Observers, ResultsFile
+from rltrain.runtime.rundir import RunDirectory
 from trainer.runtime.runs import DDPPO, DQN, InterruptedAt, job, marker, results, run_serially
 
 
@@ -185,3 +191,40 @@ def test_trained_to_sampled_steps_are_within_2_percent_of_the_intensity(
     fragment = 8 * max(1, replicas)
     earned = (outcome.env_steps - warm) * intensity
     assert abs(outcome.trained_steps - earned) <= 0.02 * earned + fragment * intensity + 16
+
+
+@pytest.mark.parametrize("every", [0.001, 1000], ids=["while it is saved", "while it is pulled"])
+@pytest.mark.parametrize("spec", [{**DQN, "rollouts": {"replicas": 2}}, DDPPO], ids=["DQN", "DDPPO"])
+def test_an_actor_lost_at_any_moment_is_made_again_and_training_goes_on(
+    spec: dict[str, Any], every: float, tmp_path: Path
+) -> None:
+    class Recording(SerialBackend):
+        def __init__(self) -> None:
+            self.made: list[Actor] = []
+
+        def create(self, factory: Callable[[], Any], *, role: str, index: int) -> Actor:
+            self.made.append(super().create(factory, role=role, index=index))
+            return self.made[-1]
+
+    backend = Recording()
+
+    class Killing(InterruptedAt):
+        @property
+        def asked(self) -> Any:
+            self._left -= 1
+            if self._left == 0:
+                backend.kill(backend.made[0])
+            return None
+
+        @asked.setter
+        def asked(self, value: object) -> None: ...
+
+    manifest = job(spec, checkpoint={"everySeconds": every})
+    directory = RunDirectory(tmp_path / "run")
+    directory.open(resume=False)
+    observers = Observers([ResultsFile(directory.results, None)])
+    attempt = Attempts(directory.attempts, "test")
+    outcome = Driver(manifest, directory, backend, observers, Killing(6), attempt, None).run()
+    assert outcome.state == "Succeeded"
+    assert [actor.index for actor in backend.made] == ([1, 2, 1] if spec["plan"] == "DQN" else [1, 2, 1, 2])
+    assert results(tmp_path / "run")[-1]["num_healthy_workers"] == 2

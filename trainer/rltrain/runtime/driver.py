@@ -2,16 +2,17 @@
 
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from rltrain.api import names
 from rltrain.api.errors import CheckpointMismatch, RltrainError, StorageFull, Superseded
 from rltrain.api.job import RLTrainingJob
 from rltrain.api.status import CheckpointStatus, Progress
-from rltrain.flow import Backend, MetricsContext, Signal
+from rltrain.flow import Backend, MetricsContext, ShardFailure, Signal
 from rltrain.flow.metrics import EPISODES, STEPS_SAMPLED, STEPS_TRAINED
 from rltrain.flow.serial import SerialBackend
 from rltrain.ops.report import Result, summarise
@@ -25,6 +26,8 @@ from rltrain.runtime.result import RunResult, StopReason
 from rltrain.runtime.rundir import RunDirectory
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 TICK_SECONDS: Final = 1.0
 """Longest that the driver waits for its actors before it looks at clocks and signals."""
@@ -125,7 +128,7 @@ class Driver:
         self._tell(training, "Training", urgent=True)
         if checkpoint is None:
             return None
-        hashes = training.hashes()
+        hashes = _despite_losses(training, training.hashes)
         log.info("resumed from %s at %d steps; restored: %s", checkpoint.path, checkpoint.summary.env_steps, hashes)
         return {
             "checkpoint": checkpoint.path.name,
@@ -146,7 +149,7 @@ class Driver:
             if self._clock() - self._metrics.marks["last_checkpoint"] >= every:
                 self._metrics.marks["last_checkpoint"] = self._clock()
                 self._save_or_complain(training)
-            item = training.flow.tick(TICK_SECONDS)
+            item = _despite_losses(training, lambda: training.flow.tick(TICK_SECONDS))
             if not isinstance(item, Signal):
                 self._report(replace(item, resumed=resumed))
                 resumed = None
@@ -195,9 +198,10 @@ class Driver:
         if self._attempt.superseded:
             raise Superseded(f"a newer attempt of this run writes to {self._directory.path}; this one stops")
         with self._metrics.timer("checkpoint")():
-            checkpoint = self._directory.checkpoints.save(
-                training.identity, training.summary(self._attempt.number), training.get_state()
+            summary, parts = _despite_losses(
+                training, lambda: (training.summary(self._attempt.number), training.get_state())
             )
+            checkpoint = self._directory.checkpoints.save(training.identity, summary, parts)
         self._saved = checkpoint
         self._observers.saved(
             CheckpointStatus(path=str(checkpoint.path), env_steps=checkpoint.summary.env_steps, saved_at=now())
@@ -244,6 +248,15 @@ class Driver:
                 }
             )
         )
+
+
+def _despite_losses(training: Training, read: Callable[[], T]) -> T:
+    """What `read` brings; an actor that is lost meanwhile is replaced and `read` called again."""
+    while True:
+        try:
+            return read()
+        except ShardFailure as failure:
+            training.workers.failed([failure])
 
 
 def latest_checkpoint(directory: RunDirectory, resume_from: Path | None) -> Checkpoint | None:
