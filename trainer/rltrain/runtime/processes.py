@@ -5,7 +5,7 @@ import ctypes
 import os
 import signal
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Final
 
@@ -36,9 +36,9 @@ def descendants() -> list[int]:
     return found
 
 
-def kill_descendants() -> None:
+def kill_descendants(spared: Collection[int] = ()) -> None:
     """SIGKILL everything below this process, and what it starts meanwhile, and reap what this process has adopted."""
-    while alive := descendants():
+    while alive := set(descendants()) - set(spared):
         kill(alive)
         reap()
     reap()

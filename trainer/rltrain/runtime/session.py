@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from rltrain.api.errors import TrainingFailed
-from rltrain.runtime.processes import adopt_orphans, descendants, kill
+from rltrain.runtime.processes import adopt_orphans, descendants, kill_descendants
 
 log = logging.getLogger(__name__)
 
@@ -54,11 +54,13 @@ def local_session(slots: int, on_leaving: list[Callable[[], object]] | None = No
     remove = partial(shutil.rmtree, folder, ignore_errors=True)
     if on_leaving is not None:
         on_leaving.append(remove)
+    before = descendants()
     try:
         _start(slots, folder)
         yield
     finally:
         ray.shutdown()
+        kill_descendants(spared=before)  # some of Ray's would live on for a moment
         remove()
 
 
@@ -66,7 +68,7 @@ def _start(slots: int, folder: Path) -> None:
     """Raises TrainingFailed."""
     import ray
 
-    before = set(descendants())
+    before = descendants()
     for left in reversed(range(STARTS)):
         try:
             cast(Any, ray.init)(
@@ -85,7 +87,7 @@ def _start(slots: int, folder: Path) -> None:
             return
         except Exception as error:
             # Ray gives its own processes 30 s, which a busy machine may not keep; what it leaves is in the way.
-            kill(set(descendants()) - before)
+            kill_descendants(spared=before)
             if not left:
                 raise TrainingFailed(f"Ray doesn't start on this machine: {error}") from error
             log.warning("Ray didn't start, trying again: %s", str(error).splitlines()[0])
