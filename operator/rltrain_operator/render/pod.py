@@ -103,7 +103,6 @@ def _env(ctx: Context, role: RoleView) -> Iterator[Object]:
         "RLTRAIN_POD_UID": field("metadata.uid"),
         "RLTRAIN_POD_IP": field("status.podIP"),
         "RLTRAIN_HEAD": f"{ctx.name}-{names.HEAD}-0.{ctx.name}",
-        "RLTRAIN_CPUS": {"resourceFieldRef": {"containerName": CONTAINER, "resource": "limits.cpu"}},
         "RLTRAIN_OBJECT_STORE_BYTES": str(object_store_bytes(role.spec.shared_memory_size)),
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN": {"secretKeyRef": {"name": secret.secret_name(ctx), "key": secret.TOKEN_KEY}},

@@ -1,11 +1,13 @@
 """Pods of each role: what they run, see and may do."""
 
+from collections import UserDict
 from typing import Any
 
 import pytest
 
 from operator_kit.manifests import CONFIG, UID, job
 from rltrain.api.job import RLTrainingJob
+from rltrain.runtime.pod import Pod
 from rltrain_operator.render import OperatorConfig, render
 from rltrain_operator.render.pod import object_store_bytes
 
@@ -74,11 +76,25 @@ def test_pods_know_their_job_their_head_and_themselves() -> None:
     assert seen["RLTRAIN_HEAD"] == "cartpole-head-0.cartpole"
     assert pod(job("DDPPO"), "head")["spec"]["subdomain"] == "cartpole"
     assert seen["RLTRAIN_POD_IP"] == {"fieldRef": {"fieldPath": "status.podIP"}}
-    assert seen["RLTRAIN_CPUS"] == {"resourceFieldRef": {"containerName": "rltrain", "resource": "limits.cpu"}}
     assert seen["RAY_AUTH_MODE"] == "token"
     assert seen["RAY_AUTH_TOKEN"] == {"secretKeyRef": {"name": "cartpole-token", "key": "token"}}
     assert seen["HOME"] == "/tmp"
     assert "PYTHONPATH" not in seen
+
+
+@pytest.mark.parametrize(("plan", "role"), [("DQN", "head"), ("DQN", "rollouts"), ("DDPPO", "workers")])
+def test_pods_are_told_what_their_entry_point_reads_and_nothing_more(plan: str, role: str) -> None:
+    read: set[str] = set()
+
+    class Recorded(UserDict[str, str]):
+        def __getitem__(self, name: str) -> str:
+            read.add(name)
+            return super().__getitem__(name)
+
+    told = {name for name in env(job(plan), role) if name.startswith("RLTRAIN_")}
+    Pod.from_environment(Recorded({name: "1" for name in told}))
+
+    assert told <= read
 
 
 def test_shared_memory_is_a_memory_volume_of_the_roles_size_and_ray_is_told_a_bit_less() -> None:

@@ -77,7 +77,6 @@ class Machine:
             "RLTRAIN_POD_UID": f"{role}-{len(self.started)}",
             "RLTRAIN_POD_IP": "127.0.0.1",
             "RLTRAIN_HEAD": "localhost",
-            "RLTRAIN_CPUS": "1",
             "RLTRAIN_OBJECT_STORE_BYTES": str(100 * 1024 * 1024),
             "RLTRAIN_MANIFEST": str(self.folder / "job.yaml"),
             "RLTRAIN_DATA": str(self.data),
