@@ -46,7 +46,7 @@ def test_an_unknown_id_names_the_nearest_registered_ones(env_id: str) -> None:
         ("CartPole-v99", "no environment 'CartPole-v99'"),
         ("nowhere/CartPole-v1", "no environment"),
         ("no_such_module:Env", "can't import 'no_such_module'"),
-        ("probes.envs:Cnost", "has no 'Cnost'; did you mean Const"),
+        ("probes.envs:Cnost", "has no 'Cnost' \\(did you mean Const"),
         ("json:loads", "can't be made|not a gymnasium.Env"),
         ("builtins:dict", "not a gymnasium.Env but dict"),
     ],

@@ -114,7 +114,7 @@ class TestProblemsOfCase15:
 
     def test_key_in_snake_case_is_refused_where_the_manifest_has_camel_case(self, problems: Problems) -> None:
         (found,) = problems(GOOD.replace("envSteps", "envSteps: 5, env_steps") % "DQN")
-        assert (found.path, found.hint) == ("spec.stop.env_steps", "did you mean envSteps")
+        assert (found.path, found.hint) == ("spec.stop.env_steps", "did you mean envSteps?")
 
     def test_all_problems_are_told_at_once_in_the_order_of_the_file(self, problems: Problems) -> None:
         text = manifest("learning_rate: 1e-4\nseed: 012\nconfig:\n  gama: 1\n  lr: -1\n  v_min: no")

@@ -39,12 +39,15 @@ def test_help_lists_what_users_call_and_hides_what_pods_call(rltrain: Command) -
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["vaildate"], "did you mean validate"),
+        (["vaildate"], "there is no command vaildate (did you mean validate?); rltrain --help"),
         (["validate"], "FILE is missing"),
-        (["validate", "--sett", "a=b", "x"], "no option --sett"),
+        (["validate", "--sett", "a=b", "x"], "no option --sett (did you mean --set?); rltrain validate --help"),
         (["validate", "--set"], "--set needs a value"),
         (["logs", "x", "--tail", "many"], "--tail: must be a whole number"),
-        (["logs", "x", "--role", "hed"], "--role"),
+        (["logs", "x", "--tail", "-1"], "--tail: must be at least 0"),
+        (["logs", "x", "--role", "hed"], "--role: must be one of head, rollouts, workers, not hed"),
+        (["status", "-o", "yaml"], "--output: must be json, not yaml"),
+        (["status", "--watch=yes"], "--watch takes no value"),
         (["crd", "x"], "too many arguments"),
     ],
 )

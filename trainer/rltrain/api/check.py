@@ -11,8 +11,9 @@ from rltrain.api import hints, names, nulls
 from rltrain.api.base import QUANTITY_PATTERN
 from rltrain.api.document import Node, Path, problem
 from rltrain.api.errors import Problem
-from rltrain.api.fields import sections
+from rltrain.api.fields import policies_of, sections, variants, variants_of
 from rltrain.api.job import PLAN_SPECS, RLTrainingJob, SpecBase
+from rltrain.api.nearest import nearest, question
 
 _SUFFIXES: Final = {"k": 10**3, "K": 10**3, "m": 10**6, "M": 10**6, "G": 10**9, "B": 10**9}
 _BOUNDS: Final = {
@@ -43,7 +44,8 @@ def check(root: Node) -> tuple[RLTrainingJob | None, list[Problem]]:
     if not isinstance(tree, dict):
         return None, [problem((), root.mark, f"must be an {names.KIND} object, not {_shown(tree)}")]
     problems, plan, tree = _plan_problems(root, tree)
-    problems += nulls.null_problems(root, plan)
+    found, variant, tree = _policy_problems(root, tree, plan)
+    problems += found + nulls.null_problems(root, variant)
     try:
         job = RLTrainingJob.model_validate(tree, by_alias=True, by_name=False)
     except ValidationError as error:
@@ -54,7 +56,10 @@ def check(root: Node) -> tuple[RLTrainingJob | None, list[Problem]]:
         # No plan to judge by: what all plans share can still be judged.
         errors = [found for found in errors if found["loc"] != ("spec",)] + _shared_errors(tree["spec"])
     told = {found.path for found in problems}
-    return None, problems + [p for found in errors if (p := _problem(root, found, plan)).path not in told]
+    if "spec.config.policy" in told:
+        # What pydantic says of a config whose model it can't choose has been said better.
+        told.add("spec.config")
+    return None, problems + [p for found in errors if (p := _problem(root, found, variant)).path not in told]
 
 
 def _plan_problems(root: Node, tree: dict[str, Any]) -> tuple[list[Problem], str | None, dict[str, Any]]:
@@ -75,9 +80,35 @@ def _plan_problems(root: Node, tree: dict[str, Any]) -> tuple[list[Problem], str
         message, hint = f"must be one of {plans}, not {_shown(given)}", None
     meant = hints.nearest_plan(given)
     if meant is not None:
-        hint = f"did you mean {meant}"
+        hint = question(meant)
         tree = {**tree, "spec": {**spec, "plan": meant}}
     return [problem(path, root.find(path)[0], message, hint)], meant, tree
+
+
+def _policy_problems(
+    root: Node, tree: dict[str, Any], plan: str | None
+) -> tuple[list[Problem], str | None, dict[str, Any]]:
+    """The same for ``spec.config.policy``, where a plan has several algorithms; returns a variant's name."""
+    policies = policies_of(plan)
+    config = tree["spec"].get("config") if plan is not None else None
+    if plan is None or not policies or not isinstance(config, dict | None):
+        return [], plan, tree
+    path: Path = ("spec", "config", "policy")
+    given = None if config is None else config.get("policy")
+    names_of = {variant.policy: variant.name for variant in variants_of(plan)}
+    if given in policies:
+        return [], names_of[given], tree
+    mark, _, _ = root.find(path)
+    if given is None:
+        return [problem(path, mark, f"is required: one of {', '.join(policies)}")], plan, tree
+    if hints.is_future_policy(given):
+        return [problem(path, mark, f"{given} is not in this release, which has {', '.join(policies)}")], plan, tree
+    message = f"must be one of {', '.join(policies)}, not {_shown(given)}"
+    meant = next(iter(nearest(given, policies)), None) if isinstance(given, str) else None
+    if meant is None:
+        return [problem(path, mark, message)], plan, tree
+    tree = {**tree, "spec": {**tree["spec"], "config": {**(config or {}), "policy": meant}}}
+    return [problem(path, mark, message, question(meant))], names_of[meant], tree
 
 
 def _shared_errors(spec: dict[str, Any]) -> list[ErrorDetails]:
@@ -89,17 +120,19 @@ def _shared_errors(spec: dict[str, Any]) -> list[ErrorDetails]:
     return []
 
 
-def _problem(root: Node, error: ErrorDetails, plan: str | None) -> Problem:
-    path = _without_plan(error["loc"])
+def _problem(root: Node, error: ErrorDetails, variant: str | None) -> Problem:
+    path = _without_tags(error["loc"])
     kind, given = error["type"], error["input"]
     context: Mapping[str, Any] = error.get("ctx", {})
     if kind == "extra_forbidden":
-        return problem(path, root.find(path)[0], "unknown key", hints.unknown_key(_section(path), str(path[-1]), plan))
+        return problem(
+            path, root.find(path)[0], "unknown key", hints.unknown_key(_section(path), str(path[-1]), variant)
+        )
     if kind == "missing":
         mark, _, _ = root.find(path[:-1])
         if isinstance(path[-1], int):
             return problem(path[:-1], mark, "has too few items")
-        return problem(path, mark, "is required", _described(path, plan))
+        return problem(path, mark, "is required", _described(path, variant))
     if kind == "value_error":
         return _relation(root, path, str(context["error"]))
     if kind == "literal_error":
@@ -112,17 +145,21 @@ def _problem(root: Node, error: ErrorDetails, plan: str | None) -> Problem:
     return problem(path, root.find(path)[0], message or error["msg"], hint)
 
 
-def _without_plan(loc: Path) -> Path:
-    """Pydantic puts the tag of the union after ``spec``."""
-    return (loc[0], *loc[2:]) if len(loc) > 1 and loc[0] == "spec" and loc[1] in PLAN_SPECS else loc
+def _without_tags(loc: Path) -> Path:
+    """Pydantic puts the tag of a union after ``spec``, and after ``config`` where that is one too."""
+    if len(loc) < 2 or loc[0] != "spec" or loc[1] not in PLAN_SPECS:
+        return loc
+    plan, rest = str(loc[1]), loc[2:]
+    tagged = len(rest) > 1 and rest[0] == "config" and rest[1] in policies_of(plan)
+    return (loc[0], rest[0], *rest[2:]) if tagged else (loc[0], *rest)
 
 
 def _section(path: Path) -> tuple[str, ...]:
     return tuple(str(step) for step in path[:-1])
 
 
-def _described(path: Path, plan: str | None) -> str | None:
-    field = sections(plan).get(_section(path), {}).get(str(path[-1]))
+def _described(path: Path, variant: str | None) -> str | None:
+    field = sections(variant).get(_section(path), {}).get(str(path[-1]))
     return field.description.rstrip(".") if field is not None and field.description else None
 
 
@@ -179,14 +216,14 @@ def _name_words(given: Any, message: str | None) -> tuple[str | None, str | None
 def _choice(root: Node, path: Path, given: Any) -> Problem:
     allowed = _allowed(path)
     message = f"must be {'one of ' if len(allowed) > 1 else ''}{', '.join(allowed)}, not {_shown(given)}"
-    close = hints.nearest(given, allowed) if isinstance(given, str) else None
-    return problem(path, root.find(path)[0], message, f"did you mean {close}" if close and len(allowed) > 1 else None)
+    close = nearest(given, allowed) if isinstance(given, str) else []
+    return problem(path, root.find(path)[0], message, question(*close) if close and len(allowed) > 1 else None)
 
 
 def _allowed(path: Path) -> list[str]:
     """Values of a Literal field, for any plan."""
-    for plan in PLAN_SPECS:
-        if (field := sections(plan).get(_section(path), {}).get(str(path[-1]))) is not None:
+    for variant in variants():
+        if (field := sections(variant).get(_section(path), {}).get(str(path[-1]))) is not None:
             options = [option for part in get_args(field.annotation) for option in (get_args(part) or (part,))]
             return [str(option) for option in options if isinstance(option, str)]
     return []

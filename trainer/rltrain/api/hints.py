@@ -1,13 +1,14 @@
 """What a misspelt or misplaced key was probably meant to be."""
 
-import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
-from rltrain.api.fields import Section, sections
+from rltrain.api.fields import Section, sections, variants, variants_of
 from rltrain.api.job import PLAN_SPECS
+from rltrain.api.nearest import nearest, normal, question
 
-FUTURE_PLANS: Final = ("Apex", "ApexClassic", "CQL", "OffPolicy")
+FUTURE_PLANS: Final = ("Apex", "ApexClassic")
+FUTURE_POLICIES: Final = ("R2D2",)
 
 # Names of other libraries and of RLlib's keys that say here what a role block or another section says.
 _ANY_PLAN: Final = {
@@ -31,17 +32,39 @@ _ANY_PLAN: Final = {
     "checkpointfrequency": "spec.checkpoint.everySeconds",
     "keepcheckpointsnum": "spec.checkpoint.keep",
 }
+_BUFFER: Final = {
+    "batchsize": "spec.config.train_batch_size",
+    "replaybuffersize": "spec.config.buffer_size",
+    "buffercapacity": "spec.config.buffer_size",
+    "targetupdateinterval": "spec.config.target_network_update_freq",
+    "targetnetworkupdatefrequency": "spec.config.target_network_update_freq",
+}
+_ROLLOUTS: Final = {
+    "numworkers": "spec.rollouts.replicas",
+    "numrolloutworkers": "spec.rollouts.replicas",
+    "numenvrunners": "spec.rollouts.replicas",
+}
+_SOFT: Final = {
+    "qmodelconfig": "spec.config.model",
+    "policymodelconfig": "spec.config.model",
+    "entcoef": "spec.config.initial_alpha",
+    "actorlr": "spec.config.lr",
+    "criticlr": "spec.config.lr",
+    "alphalr": "spec.config.lr",
+}
 _BY_PLAN: Final[dict[str, dict[str, str]]] = {
     "DQN": {
-        "batchsize": "spec.config.train_batch_size",
-        "numworkers": "spec.rollouts.replicas",
-        "numrolloutworkers": "spec.rollouts.replicas",
-        "numenvrunners": "spec.rollouts.replicas",
-        "replaybuffersize": "spec.config.buffer_size",
-        "buffercapacity": "spec.config.buffer_size",
-        "targetupdateinterval": "spec.config.target_network_update_freq",
-        "targetnetworkupdatefrequency": "spec.config.target_network_update_freq",
+        **_BUFFER,
+        **_ROLLOUTS,
         "explorationfinaleps": "spec.config.exploration_config.final_epsilon",
+    },
+    "OffPolicy": {**_BUFFER, **_ROLLOUTS, **_SOFT},
+    "CQL": {
+        **_BUFFER,
+        **_SOFT,
+        "dataset": "spec.config.input",
+        "inputpath": "spec.config.input",
+        "evaluationduration": "spec.config.evaluation_num_episodes",
     },
     "DDPPO": {
         "batchsize": "spec.config.sgd_minibatch_size",
@@ -60,6 +83,7 @@ _BY_PLAN: Final[dict[str, dict[str, str]]] = {
     },
 }
 _GPUS: Final = "GPUs are given to a role's pods: resources: {limits: {nvidia.com/gpu: 1}} in its block"
+_TWIN: Final = "leave it out: there are always two critics"
 _EXPLAINED: Final = {
     "numgpus": _GPUS,
     "numgpusperworker": _GPUS,
@@ -69,7 +93,7 @@ _EXPLAINED: Final = {
     "framework": "leave it out: it is always torch",
     "explore": "leave it out: rollouts always explore, rltrain evaluate doesn't unless told to",
     "kltarget": "leave it out: ranks that adapted a KL coefficient by themselves would drift apart",
-    "replay": "the replay buffer of this release's DQN lives in the head: set spec.config.buffer_size",
+    "replay": "the replay buffer of this release's plans lives in the head: set spec.config.buffer_size",
     "learners": "the learner of this release's plans lives in the head or in the ranks",
 }
 _EXPLAINED_BY_PLAN: Final[dict[str, dict[str, str]]] = {
@@ -78,26 +102,25 @@ _EXPLAINED_BY_PLAN: Final[dict[str, dict[str, str]]] = {
         "rollouts": "DDPPO's ranks sample by themselves: spec.workers",
     },
     "DQN": {"workers": "DQN's rollout workers are spec.rollouts"},
+    "OffPolicy": {"workers": "OffPolicy's rollout workers are spec.rollouts", "twinq": _TWIN},
+    "CQL": {
+        "rollouts": "CQL learns from a dataset (spec.config.input): nothing samples",
+        "workers": "CQL learns in the head: spec.head",
+        "numworkers": "CQL learns from a dataset (spec.config.input): nothing samples",
+        "twinq": _TWIN,
+    },
 }
 
 
-def normal(key: str) -> str:
-    """A key without its case, hyphens and underscores."""
-    return key.replace("_", "").replace("-", "").lower()
-
-
-def nearest(given: str, allowed: Iterable[str], cutoff: float = 0.7) -> str | None:
-    """The allowed name that looks most like the given one, if any does."""
-    by_form = {normal(name): name for name in allowed}
-    matches = difflib.get_close_matches(normal(given), by_form, n=1, cutoff=cutoff)
-    return by_form[matches[0]] if matches else None
+_KEY_CUTOFF: Final = 0.7
+"""Keys are many: what is less alike was hardly meant."""
 
 
 def nearest_plan(given: object) -> str | None:
     """The plan that was probably meant."""
     if not isinstance(given, str) or is_future_plan(given):
         return None
-    return nearest(given, PLAN_SPECS, cutoff=0.6)
+    return next(iter(nearest(given, PLAN_SPECS)), None)
 
 
 def is_future_plan(given: str) -> bool:
@@ -105,45 +128,55 @@ def is_future_plan(given: str) -> bool:
     return normal(given) in {normal(plan) for plan in FUTURE_PLANS}
 
 
-def unknown_key(section: Section, key: str, plan: str | None) -> str | None:
+def is_future_policy(given: object) -> bool:
+    """Whether a later release is to have this algorithm."""
+    return isinstance(given, str) and normal(given) in {normal(policy) for policy in FUTURE_POLICIES}
+
+
+def unknown_key(section: Section, key: str, variant: str | None) -> str | None:
     """A sentence that leads from an unknown key to what was meant by it.
 
     Args:
         section: where it was found, e.g. ``("spec", "config")``.
         key: as given.
-        plan: the manifest's, if it is known.
+        variant: the manifest's (see `sections`), if it is known.
     """
     form = normal(key)
-    known = sections(plan)
+    known = sections(variant)
+    plan = variants()[variant].plan if variant in variants() else variant
     here = known.get(section, {})
     # The same word in another spelling is what was meant; after it come the words of other libraries.
     if same := next((name for name in here if normal(name) == form), None):
-        return f"did you mean {same}"
+        return question(same)
     if explained := _EXPLAINED_BY_PLAN.get(plan or "", {}).get(form):
         return explained
-    if other := _other_plan(section, key, plan):
+    if other := _other_variant(section, key, variant):
         return other
     if explained := _EXPLAINED.get(form):
         return explained
     if alias := _BY_PLAN.get(plan or "", {}).get(form) or _ANY_PLAN.get(form):
-        return f"did you mean {alias}"
+        return question(alias)
     elsewhere = [(*path, name) for path, fields in known.items() for name in fields if normal(name) == form]
     if elsewhere:
-        return f"did you mean {' or '.join('.'.join(path) for path in elsewhere[:3])}"
-    if close := nearest(key, here):
-        return f"did you mean {close}"
+        return question(*(".".join(path) for path in elsewhere[:3]))
+    if close := nearest(key, here, cutoff=_KEY_CUTOFF):
+        return question(*close)
     return _anywhere(key, known)
 
 
-def _other_plan(section: Section, key: str, plan: str | None) -> str | None:
-    """The same key in the same section of other plans."""
-    owners = [other for other in PLAN_SPECS if other != plan and key in sections(other).get(section, {})]
-    if not owners or plan is None:
+def _other_variant(section: Section, key: str, variant: str | None) -> str | None:
+    """The same key in the same section of other plans and algorithms."""
+    having = [other for other in variants() if other != variant and key in sections(other).get(section, {})]
+    if not having or variant is None:
         return None
-    return f"a key of plan {' and '.join(owners)}, not of {plan}"
+    owners: list[str] = []
+    for plan in PLAN_SPECS:
+        of_plan = [each.name for each in variants_of(plan)]
+        owners += [plan] if set(of_plan) <= set(having) else [name for name in of_plan if name in having]
+    return f"a key of plan {' and '.join(owners)}, not of {variant}"
 
 
 def _anywhere(key: str, known: Mapping[Section, Mapping[str, object]]) -> str | None:
     paths = {name: ".".join((*path, name)) for path, fields in known.items() for name in fields}
-    close = nearest(key, paths)
-    return f"did you mean {paths[close]}" if close else None
+    close = nearest(key, paths, cutoff=_KEY_CUTOFF)
+    return question(paths[close[0]]) if close else None

@@ -1,6 +1,5 @@
 """A manifest from a file, with all its problems at once."""
 
-import difflib
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from rltrain.api.check import check
 from rltrain.api.document import Documents, Mark, Node, parse, problem, unplaced
 from rltrain.api.errors import InvalidInput, InvalidManifest, Problem
 from rltrain.api.job import RLTrainingJob
+from rltrain.api.nearest import nearest, question
 from rltrain.api.overrides import apply_overrides
 
 STDIN: Final = "-"
@@ -104,8 +104,8 @@ def _similar(path: Path) -> str:
         there = [entry.name for entry in path.parent.iterdir() if entry.is_file()]
     except OSError:
         return ""
-    close = difflib.get_close_matches(path.name, there, n=1)
-    return f": did you mean {path.with_name(close[0])}" if close else ""
+    close = nearest(path.name, there)
+    return f" ({question(str(path.with_name(close[0])))})" if close else ""
 
 
 def _manifests_in(folder: Path) -> str:

@@ -18,7 +18,7 @@ from websocket import WebSocketException
 
 from rltrain.api import names
 from rltrain.api.errors import ApiUnreachable, RltrainError
-from rltrain.cli.hints import nearest
+from rltrain.api.nearest import did_you_mean
 from rltrain.cli.refusals import Address, refusal
 
 Object = dict[str, Any]
@@ -237,7 +237,7 @@ def connect(context: str | None = None, namespace: str | None = None) -> Cluster
             known = {found["name"]: found for found in contexts}
             if context not in known:
                 raise ApiUnreachable(
-                    f"the kubeconfig has no context {context}{nearest(context, known)}: it has {', '.join(known)}"
+                    f"the kubeconfig has no context {context}{did_you_mean(context, known)}: it has {', '.join(known)}"
                 )
             active = known[context]
         config.load_kube_config(context=active["name"], client_configuration=settings)

@@ -9,9 +9,9 @@ from itertools import pairwise
 from typing import Any, Final
 
 from rltrain.api import names
+from rltrain.api.nearest import did_you_mean
 from rltrain.api.status import Condition, JobStatus
 from rltrain.cli.cluster import Cluster, Object
-from rltrain.cli.hints import nearest
 from rltrain.cli.refusals import NoSuchObject
 
 EXIT_BY_REASON: Final = {"DeadlineExceeded": names.EXIT_DEADLINE}
@@ -123,7 +123,7 @@ def get_job(cluster: Cluster, name: str) -> JobView:
         return JobView(cluster.get(names.PLURAL, name))
     except NoSuchObject:
         others = [job.name for job in list_jobs(cluster)]
-        here = f"namespace {cluster.namespace}{nearest(name, others)}"
+        here = f"namespace {cluster.namespace}{did_you_mean(name, others)}"
         raise NoSuchObject(names.KIND, f"{name} in {here}") from None
 
 

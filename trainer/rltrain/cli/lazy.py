@@ -1,6 +1,5 @@
 """Subcommands that are imported when they are called, so that help and small commands start at once."""
 
-import difflib
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,6 +7,8 @@ from typing import Any, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+
+from rltrain.api.nearest import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,5 @@ class LazyGroup(TyperGroup):
             return given, self.table[given].load(given), args[1:]
         if not given.startswith("-") and not ctx.resilient_parsing:
             visible = [name for name, known in self.table.items() if not known.hidden]
-            close = difflib.get_close_matches(given, visible, n=1)
-            ctx.fail(f"there is no command {given}{f', did you mean {close[0]}?' if close else ''}")
+            ctx.fail(f"there is no command {given}{did_you_mean(given, visible)}")
         return super().resolve_command(ctx, args)

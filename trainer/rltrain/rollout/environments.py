@@ -1,8 +1,6 @@
 """Making environments from a manifest's `env` block."""
 
 import contextlib
-import difflib
-import importlib
 import os
 from typing import Any, TypeAlias
 
@@ -12,6 +10,8 @@ from gymnasium.vector import AutoresetMode
 
 from rltrain.api.errors import EnvironmentFailed, UnknownEnvironment
 from rltrain.api.job import EnvSpec
+from rltrain.api.nearest import did_you_mean
+from rltrain.user_code import import_module
 
 Env: TypeAlias = gymnasium.Env[Any, Any]
 Space: TypeAlias = gymnasium.Space[Any]
@@ -25,7 +25,8 @@ def make_env(spec: EnvSpec, worker: int = 0) -> Env:
     """Make one environment: a gymnasium id, or `"package.module:Class"`.
 
     Raises:
-        UnknownEnvironment: no such id, module or class; the message has the nearest registered ids.
+        UnknownEnvironment: no such id, module or class (the message has the nearest registered ids), or it needs a
+            package that isn't installed.
         EnvironmentFailed: its constructor raised.
     """
     _import_modules(spec)
@@ -39,6 +40,8 @@ def make_env(spec: EnvSpec, worker: int = 0) -> Env:
     except Exception as error:
         if factory is None and isinstance(error, gym_error.Error) and spec.id not in gymnasium.registry:
             raise _unknown(spec.id) from error
+        if isinstance(error, gym_error.DependencyNotInstalled):
+            raise UnknownEnvironment(f"environment {spec.id!r} needs what isn't installed: {error}") from error
         raise EnvironmentFailed(
             f"environment {spec.id!r} can't be made in worker {worker} with kwargs {spec.kwargs}: "
             f"{type(error).__name__}: {error}"
@@ -72,7 +75,7 @@ def make_native_vector(spec: EnvSpec, num_envs: int, worker: int = 0) -> VectorE
 def _import_modules(spec: EnvSpec) -> None:
     for module in spec.imports:
         try:
-            importlib.import_module(module)
+            import_module(module)
         except ImportError as error:
             raise UnknownEnvironment(
                 f"env.imports: can't import {module!r}: {error}; is it installed, or in spec.code?"
@@ -85,7 +88,7 @@ def _class_of(spec: EnvSpec) -> Any:
     if not colon:
         return None
     try:
-        module = importlib.import_module(module_name)
+        module = import_module(module_name)
     except ImportError as error:
         raise UnknownEnvironment(
             f"environment {spec.id!r}: can't import {module_name!r}: {error}; is it installed, or in spec.code?"
@@ -94,20 +97,14 @@ def _class_of(spec: EnvSpec) -> Any:
     if found is None and attribute not in gymnasium.registry:
         classes = [name for name, value in vars(module).items() if isinstance(value, type)]
         raise UnknownEnvironment(
-            f"environment {spec.id!r}: {module_name!r} has no {attribute!r}{_near(attribute, classes)}"
+            f"environment {spec.id!r}: {module_name!r} has no {attribute!r}{did_you_mean(attribute, classes, most=3)}"
         )
     return found
 
 
 def _unknown(env_id: str) -> UnknownEnvironment:
-    near = _near(env_id, list(gymnasium.registry))
+    near = did_you_mean(env_id, gymnasium.registry, most=3)
     return UnknownEnvironment(
         f"no environment {env_id!r} is registered{near}. An environment of your own needs env.imports, "
         'or an id like "package.module:Class"'
     )
-
-
-def _near(name: str, names: list[str]) -> str:
-    lower = {each.lower(): each for each in names}
-    near = [lower[each] for each in difflib.get_close_matches(name.lower(), lower, n=3, cutoff=0.6)]
-    return f"; did you mean {' or '.join(near)}?" if near else ""
