@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from rltrain.api import names
-from rltrain.api.job import DDPPOSpec, DQNSpec, RLTrainingJob
+from rltrain.api.job import DDPPOSpec, DQNSpec, OffPolicySpec, RLTrainingJob
 from rltrain.api.roles import Role
 
 
@@ -34,7 +34,7 @@ def roles(job: RLTrainingJob) -> tuple[RoleView, ...]:
     """The job's roles, head first; one without pods isn't there."""
     spec = job.spec
     views = [RoleView(names.HEAD, 1, spec.head)]
-    if isinstance(spec, DQNSpec):
+    if isinstance(spec, DQNSpec | OffPolicySpec):
         views.append(RoleView(names.ROLLOUTS, spec.rollouts.replicas, spec.rollouts))
     if isinstance(spec, DDPPOSpec):
         views.append(RoleView(names.WORKERS, spec.workers.replicas, spec.workers))

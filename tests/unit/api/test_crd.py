@@ -8,8 +8,8 @@ from typing import Any
 import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
 
-from rltrain.api.config import DDPPOConfig, DQNConfig
 from rltrain.api.crd import crd
+from rltrain.api.fields import variants
 from rltrain.api.resolve import to_yaml
 
 ROOT = Path(__file__).parents[3]
@@ -53,7 +53,7 @@ def test_schema_is_structural() -> None:
 
 
 def test_config_has_the_keys_of_every_plan_and_no_default_of_any() -> None:
-    keys = {field.alias or name for model in (DQNConfig, DDPPOConfig) for name, field in model.model_fields.items()}
+    keys = {field.alias or name for v in variants().values() for name, field in v.config.model_fields.items()}
 
     assert set(SPEC["properties"]["config"]["properties"]) == keys
     assert not [path for path, schema in schemas(SPEC["properties"]["config"]) if "default" in schema]

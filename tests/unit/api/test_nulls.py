@@ -5,8 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from rltrain.api.errors import Problem
-from rltrain.api.fields import sections
-from rltrain.api.job import PLAN_SPECS
+from rltrain.api.fields import sections, variants
 from rltrain.api.load import load_text
 from rltrain.api.resolve import resolved_yaml
 from unit.api.conftest import manifest
@@ -34,9 +33,9 @@ def test_null_that_says_the_default_again_is_taken(flag: str) -> None:
     assert load_text(manifest(), [flag]).job == load_text(manifest()).job
 
 
-@pytest.mark.parametrize("plan", PLAN_SPECS)
-def test_no_other_field_has_a_null_that_differs_from_its_default(plan: str) -> None:
-    for section, fields in sections(plan).items():
+@pytest.mark.parametrize("variant", variants())
+def test_no_other_field_has_a_null_that_differs_from_its_default(variant: str) -> None:
+    for section, fields in sections(variant).items():
         for key, field in fields.items():
             takes_null = type(None) in getattr(field.annotation, "__args__", ())
             assert not takes_null or field.default is None or key == "grad_clip", (section, key)

@@ -2,9 +2,11 @@
 
 from typing import Any, Final
 
+from pydantic import BaseModel
+
 from rltrain.api import names
 from rltrain.api.base import QUANTITY_PATTERN
-from rltrain.api.config import PlanConfig
+from rltrain.api.fields import Variant, variants, variants_of
 from rltrain.api.job import PLAN_SPECS
 from rltrain.api.status import JobStatus
 
@@ -90,12 +92,9 @@ def _status() -> Schema:
 def _spec() -> Schema:
     plans = {plan: model.model_json_schema(by_alias=True) for plan, model in PLAN_SPECS.items()}
     specs = {plan: _convert(schema, schema["$defs"], defaults=True) for plan, schema in plans.items()}
-    configs = {
-        plan: _convert(schema["$defs"][f"{plan}Config"], schema["$defs"], defaults=False)
-        for plan, schema in plans.items()
-    }
+    keys = {name: _config(variant) for name, variant in variants().items()}
+    configs = {plan: _merge_objects([keys[variant.name] for variant in variants_of(plan)]) for plan in PLAN_SPECS}
     for plan, spec in specs.items():
-        _describe(configs[plan])
         spec["properties"]["config"] = configs[plan]
     merged = _merge_objects(list(specs.values()))
     merged["description"] = "What to train and how."
@@ -109,12 +108,22 @@ def _spec() -> Schema:
         _rule("self.plan == oldSelf.plan", "plan can't be changed: delete the job and create it anew", ".plan"),
         *_belonging("", {plan: set(spec["properties"]) for plan, spec in specs.items()}),
         *_belonging("config", {plan: set(config["properties"]) for plan, config in configs.items()}),
+        *_by_policy({name: set(config["properties"]) for name, config in keys.items()}),
         *(
             _rule(f"self.plan != '{plan}' || has(self.{key})", f"plan {plan} needs spec.{key}")
             for plan, spec in specs.items()
             for key in sorted(set(spec["required"]) - set(merged["required"]))
         ),
+        *(
+            _rule(
+                f"self.plan != '{plan}' || !has(self.config) || has(self.config.{key})",
+                f"plan {plan} needs spec.config.{key}",
+            )
+            for plan, config in configs.items()
+            for key in sorted(set(config.get("required", [])))
+        ),
     ]
+    merged["properties"]["config"].pop("required", None)
     _relations(merged["properties"])
     return merged
 
@@ -123,8 +132,8 @@ def _relations(spec: Schema) -> None:
     """What pydantic checks between the fields of one block, and CEL can check too."""
     spec["stop"]["x-kubernetes-validations"] = [
         _rule(
-            "has(self.episodeReturnMean) || has(self.envSteps) || has(self.timeSeconds)",
-            "give at least one of episodeReturnMean, envSteps and timeSeconds",
+            "has(self.episodeReturnMean) || has(self.envSteps) || has(self.trainedSteps) || has(self.timeSeconds)",
+            "give at least one of episodeReturnMean, envSteps, trainedSteps and timeSeconds",
         )
     ]
     spec["checkpoint"]["properties"]["storage"]["x-kubernetes-validations"] = [
@@ -167,16 +176,39 @@ def _belonging(section: str, keys: dict[str, set[str]]) -> list[Schema]:
     return rules
 
 
+def _by_policy(keys: dict[str, set[str]]) -> list[Schema]:
+    """A rule for each key that only some of a plan's algorithms have."""
+    rules = []
+    for plan in PLAN_SPECS:
+        of = {v.policy: keys[v.name] for v in variants_of(plan) if v.policy is not None}
+        for key in sorted({key for owned in of.values() for key in owned}):
+            owners = sorted(policy for policy, owned in of.items() if key in owned)
+            if len(owners) < len(of):
+                rules.append(
+                    _rule(
+                        "!has(self.config) || !has(self.config.policy) || "
+                        f"self.config.policy in {owners} || !has(self.config.{key})",
+                        f"spec.config.{key} belongs to policy {' or '.join(owners)}",
+                    )
+                )
+    return rules
+
+
 def _rule(rule: str, message: str, field: str | None = None) -> Schema:
     return {"rule": rule, "message": message} | ({"fieldPath": field} if field else {})
 
 
-def _describe(config: Schema) -> None:
-    """A plan that only changes a default keeps the description of the common key."""
-    for key, schema in config["properties"].items():
-        common = PlanConfig.model_fields.get(key)
-        if common is not None and common.description and "description" not in schema:
-            schema["description"] = common.description
+def _config(variant: Variant) -> Schema:
+    """A variant's options; a key whose default alone it changes keeps the description of the model it comes from."""
+    model = variant.config
+    schema = model.model_json_schema(by_alias=True)
+    config = _convert(schema, schema.get("$defs", {}), defaults=False)
+    models = [base for base in model.__mro__ if issubclass(base, BaseModel)]
+    for name, field in model.model_fields.items():
+        described = (base.model_fields[name].description for base in models if name in base.model_fields)
+        if description := next(filter(None, described), None):
+            config["properties"][field.alias or name]["description"] = description
+    return config
 
 
 def _convert(schema: Schema, defs: Schema, *, defaults: bool) -> Schema:

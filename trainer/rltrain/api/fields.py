@@ -3,14 +3,16 @@
 from collections.abc import Iterator
 from functools import cache
 from types import UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Any, NamedTuple, Union, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from rltrain.api.config import PlanConfig
 from rltrain.api.job import PLAN_SPECS, ObjectMeta, RLTrainingJob, SpecBase
 
 Section = tuple[str, ...]
+_CONFIG = ("spec", "config")
 
 
 def key_of(name: str, field: FieldInfo) -> str:
@@ -18,32 +20,72 @@ def key_of(name: str, field: FieldInfo) -> str:
     return field.alias or name
 
 
-def submodel(annotation: Any) -> type[BaseModel] | None:
-    """The model in ``Model``, ``Model | None`` or ``Annotated[Model, …]``."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    if get_origin(annotation) in (Union, UnionType):
-        return next((found for option in get_args(annotation) if (found := submodel(option))), None)
-    return None
+class Variant(NamedTuple):
+    """What decides which keys a manifest has: its plan and, where that leaves it open, its algorithm."""
+
+    plan: str
+    policy: str | None
+    config: type[PlanConfig]
+
+    @property
+    def name(self) -> str:
+        """As messages call it; also its key in `variants`."""
+        return self.plan if self.policy is None else f"{self.plan} with policy {self.policy}"
 
 
 @cache
-def sections(plan: str | None) -> dict[Section, dict[str, FieldInfo]]:
-    """Keys that users write, by section, for a plan, or those that all plans share."""
-    model: type[BaseModel] = PLAN_SPECS.get(plan or "", SpecBase)
+def variants() -> dict[str, Variant]:
+    """All of them by name."""
+    return {found.name: found for plan in PLAN_SPECS for found in variants_of(plan)}
+
+
+@cache
+def variants_of(plan: str) -> tuple[Variant, ...]:
+    """A plan's variants: several where its config is a union told apart by `policy`."""
+    found = []
+    for config in _submodels(PLAN_SPECS[plan].model_fields["config"].annotation):
+        assert issubclass(config, PlanConfig)
+        policy = config.model_fields.get("policy")
+        found.append(Variant(plan, None if policy is None else get_args(policy.annotation)[0], config))
+    return tuple(found)
+
+
+def policies_of(plan: str | None) -> tuple[str, ...]:
+    """Values that a plan's `policy` may have; none where the plan is the algorithm."""
+    return tuple(v.policy for v in variants_of(plan) if v.policy is not None) if plan in PLAN_SPECS else ()
+
+
+@cache
+def sections(variant: str | None) -> dict[Section, dict[str, FieldInfo]]:
+    """Keys that users write, by section.
+
+    Args:
+        variant: a name in `variants`; a plan's alone where its algorithm isn't known; None for what all plans share.
+    """
+    known = variants().get(variant or "")
+    model: type[BaseModel] = PLAN_SPECS.get(known.plan if known else variant or "", SpecBase)
     top = RLTrainingJob.model_fields
     metadata = ObjectMeta.model_fields
-    return {
+    found = {
         (): {key_of(name, top[name]): top[name] for name in ("api_version", "kind", "metadata", "spec")},
         ("metadata",): {name: metadata[name] for name in ("name", "namespace", "labels", "annotations")},
         **dict(_walk(model, ("spec",))),
     }
+    return {**found, **dict(_walk(known.config, _CONFIG))} if known else found
 
 
 def _walk(model: type[BaseModel], path: Section) -> Iterator[tuple[Section, dict[str, FieldInfo]]]:
     fields = {key_of(name, field): field for name, field in model.model_fields.items()}
     yield path, fields
     for key, field in fields.items():
-        inner = submodel(field.annotation)
-        if inner is not None:
+        for inner in _submodels(field.annotation)[:1]:
             yield from _walk(inner, (*path, key))
+
+
+def _submodels(annotation: Any) -> list[type[BaseModel]]:
+    """The models in ``Model``, ``Model | None``, ``One | Other`` or ``Annotated[Model, …]``."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    if get_origin(annotation) in (Union, UnionType):
+        return [model for option in get_args(annotation) for model in _submodels(option)]
+    return []

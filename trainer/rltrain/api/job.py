@@ -6,7 +6,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from rltrain.api import names
 from rltrain.api.base import Int, Model, NonNegativeInt, PositiveFloat, PositiveInt
-from rltrain.api.config import DDPPOConfig, DQNConfig
+from rltrain.api.config import CQLConfig, DDPPOConfig, DQNConfig, OffPolicyConfig
 from rltrain.api.roles import HeadRole, RolloutsRole, WorkersRole
 from rltrain.api.status import JobStatus
 from rltrain.api.storage import Checkpoint, Code
@@ -30,13 +30,15 @@ class Stop(Model):
     """Mean return of the smoothing window's episodes."""
     env_steps: PositiveInt | None = None
     """Environment steps, over all attempts."""
+    trained_steps: PositiveInt | None = None
+    """Transitions learnt from, over all attempts: an update has `train_batch_size` of them."""
     time_seconds: PositiveFloat | None = None
     """Seconds of training, over all attempts."""
 
     @model_validator(mode="after")
     def _some_criterion(self) -> Self:
-        if self.episode_return_mean is None and self.env_steps is None and self.time_seconds is None:
-            raise ValueError("give at least one of episodeReturnMean, envSteps and timeSeconds")
+        if all(value is None for _, value in self):
+            raise ValueError("give at least one of episodeReturnMean, envSteps, trainedSteps and timeSeconds")
         return self
 
 
@@ -132,8 +134,33 @@ class DDPPOSpec(SpecBase):
         return self
 
 
-PLAN_SPECS: dict[str, type[DQNSpec] | type[DDPPOSpec]] = {"DDPPO": DDPPOSpec, "DQN": DQNSpec}
-JobSpec = Annotated[DDPPOSpec | DQNSpec, Field(discriminator="plan")]
+class OffPolicySpec(SpecBase):
+    """A job with the generic off-policy plan."""
+
+    plan: Literal["OffPolicy"]
+    """The execution plan."""
+    config: Annotated[OffPolicyConfig, BeforeValidator(_default_config)]
+    """The options of the algorithm that its `policy` names."""
+    rollouts: RolloutsRole = RolloutsRole()
+    """Rollout workers."""
+
+
+class CQLSpec(SpecBase):
+    """A job with the CQL plan: it learns from a dataset, in the head."""
+
+    plan: Literal["CQL"]
+    """The execution plan."""
+    config: Annotated[CQLConfig, BeforeValidator(_default_config)]
+    """The plan's own options, with `input`, its dataset."""
+
+
+PLAN_SPECS: dict[str, type[CQLSpec | DDPPOSpec | DQNSpec | OffPolicySpec]] = {
+    "CQL": CQLSpec,
+    "DDPPO": DDPPOSpec,
+    "DQN": DQNSpec,
+    "OffPolicy": OffPolicySpec,
+}
+JobSpec = Annotated[CQLSpec | DDPPOSpec | DQNSpec | OffPolicySpec, Field(discriminator="plan")]
 
 
 class ObjectMeta(Model):

@@ -10,10 +10,10 @@ from rltrain.api.fields import sections
 _DROPPED: Final = "null is dropped by kubectl apply, so it can't mean anything"
 
 
-def null_problems(root: Node, plan: str | None) -> list[Problem]:
+def null_problems(root: Node, variant: str | None) -> list[Problem]:
     """Nulls in free-form objects, and in place of a default that isn't null."""
     found = []
-    known = sections(plan)
+    known = sections(variant)
     for path, mark in _nulls(root, (), root.mark):
         section = tuple(str(step) for step in path[:-1])
         field = known.get(section, {}).get(str(path[-1])) if path else None

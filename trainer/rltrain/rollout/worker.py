@@ -3,7 +3,7 @@
 import socket
 from dataclasses import dataclass
 
-from rltrain.api.config import PlanConfig
+from rltrain.api.config import PlanConfig, SamplingConfig
 from rltrain.api.job import EnvSpec
 from rltrain.models.spaces import action_mapping
 from rltrain.policies.base import Policy
@@ -24,6 +24,7 @@ class WorkerSpec:
 
     Attributes:
         index: 0 is the driver's own; workers and ranks count from 1.
+        config: of a plan that learns from data alone, no worker samples.
         num_workers: workers beside the driver's own; when there are some, that one doesn't sample.
         serial: step and seed environments so that a saved worker goes on bit by bit.
         device: torch device of the policy.
@@ -49,8 +50,8 @@ class RolloutWorker:
     def __init__(self, spec: WorkerSpec) -> None:
         self.spec = spec
         envs: VectorEnvs | None = None
-        if spec.index > 0 or spec.num_workers == 0:
-            envs = self._make_envs()
+        if isinstance(spec.config, SamplingConfig) and (spec.index > 0 or spec.num_workers == 0):
+            envs = self._make_envs(spec.config.num_envs_per_worker)
             self.observation_space, self.action_space = envs.observation_space, envs.action_space
         else:
             probe = make_env(spec.env, spec.index)
@@ -75,9 +76,11 @@ class RolloutWorker:
         Raises:
             EnvironmentFailed: an environment raised or returned what it must not.
         """
-        if self._collector is None:
-            self._collector = Collector(self._make_envs(), self._act, self.spec.index)
         config = self.spec.config
+        if not isinstance(config, SamplingConfig):
+            raise TypeError(f"plan {self.spec.plan} doesn't sample")
+        if self._collector is None:
+            self._collector = Collector(self._make_envs(config.num_envs_per_worker), self._act, self.spec.index)
         batch = self._collector.collect(config.rollout_fragment_length * config.num_envs_per_worker)
         return self.policy.postprocess(batch)
 
@@ -125,8 +128,8 @@ class RolloutWorker:
         if self._collector:
             self._collector.close()
 
-    def _make_envs(self) -> VectorEnvs:
-        spec, count = self.spec, self.spec.config.num_envs_per_worker
+    def _make_envs(self, count: int) -> VectorEnvs:
+        spec = self.spec
         if not spec.serial and count >= _NATIVE_FROM:
             native = make_native_vector(spec.env, count, spec.index)
             if native is not None:

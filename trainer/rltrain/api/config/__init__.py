@@ -1,7 +1,25 @@
 """``spec.config``: one frozen model for each plan, with the keys that RLlib users know."""
 
-from rltrain.api.config.base import ModelConfig, PlanConfig
+from rltrain.api.config.base import ModelConfig, PlanConfig, SamplingConfig
+from rltrain.api.config.cql import CQLConfig
 from rltrain.api.config.ddppo import DDPPOConfig
 from rltrain.api.config.dqn import DQNConfig, ExplorationConfig
+from rltrain.api.config.off_policy import OffPolicyConfig, OffPolicyDQNConfig
+from rltrain.api.config.replay import OnlineReplayConfig, ReplayConfig
+from rltrain.api.config.sac import SACConfig, SoftConfig
 
-__all__ = ["DDPPOConfig", "DQNConfig", "ExplorationConfig", "ModelConfig", "PlanConfig"]
+__all__ = [
+    "CQLConfig",
+    "DDPPOConfig",
+    "DQNConfig",
+    "ExplorationConfig",
+    "ModelConfig",
+    "OffPolicyConfig",
+    "OffPolicyDQNConfig",
+    "OnlineReplayConfig",
+    "PlanConfig",
+    "ReplayConfig",
+    "SACConfig",
+    "SamplingConfig",
+    "SoftConfig",
+]

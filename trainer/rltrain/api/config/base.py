@@ -55,15 +55,20 @@ class PlanConfig(ConfigModel):
     """Learning rate over global env steps; replaces `lr`."""
     grad_clip: GradClip
     """Largest global norm of a gradient; 0 leaves it alone."""
-    rollout_fragment_length: PositiveInt
-    """Steps that each environment contributes to a sample."""
-    num_envs_per_worker: PositiveInt
-    """Environments stepped as one vector by each worker."""
     timesteps_per_iteration: PositiveInt
-    """Least env steps between two reports."""
+    """Least env steps between two reports; trained steps where nothing is sampled."""
     min_time_s_per_reporting: NonNegativeFloat
     """Least seconds between two reports."""
     metrics_num_episodes_for_smoothing: PositiveInt = 100
     """Episodes in the window of `episode_return_mean`."""
     model: ModelConfig = ModelConfig()
     """The network."""
+
+
+class SamplingConfig(PlanConfig):
+    """What all plans share whose workers sample."""
+
+    rollout_fragment_length: PositiveInt
+    """Steps that each environment contributes to a sample."""
+    num_envs_per_worker: PositiveInt
+    """Environments stepped as one vector by each worker."""

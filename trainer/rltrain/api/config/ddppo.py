@@ -5,10 +5,10 @@ from typing import Annotated
 from pydantic import Field
 
 from rltrain.api.base import Fraction, NonNegativeFloat, PositiveFloat, PositiveInt
-from rltrain.api.config.base import GradClip, PlanConfig, Schedule
+from rltrain.api.config.base import GradClip, SamplingConfig, Schedule
 
 
-class DDPPOConfig(PlanConfig):
+class DDPPOConfig(SamplingConfig):
     """Options of the DD-PPO plan. A rank's batch is `rollout_fragment_length * num_envs_per_worker` steps."""
 
     lr: PositiveFloat = 5e-5

@@ -1,0 +1,53 @@
+"""Keys of plans that learn from a replay buffer."""
+
+from typing import Self
+
+from pydantic import model_validator
+
+from rltrain.api.base import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from rltrain.api.config.base import PlanConfig, SamplingConfig
+
+
+class ReplayConfig(PlanConfig):
+    """The buffer, and what is learnt from it."""
+
+    train_batch_size: PositiveInt
+    """Transitions in an update."""
+    buffer_size: PositiveInt
+    """Transitions that the replay buffer holds."""
+    target_network_update_freq: NonNegativeInt
+    """Steps (sampled ones, where there are any) between two updates of the target network; 0: with each update."""
+    n_step: PositiveInt = 1
+    """Rewards summed before bootstrapping."""
+    prioritized_replay: bool
+    """Sample in proportion to the TD error (Schaul et al. 2016)."""
+    prioritized_replay_alpha: NonNegativeFloat = 0.6
+    """Exponent of the priority."""
+    prioritized_replay_beta: NonNegativeFloat = 0.4
+    """Exponent of the importance weight."""
+    prioritized_replay_eps: PositiveFloat = 1e-6
+    """Added to |TD error| so that nothing has priority 0."""
+    before_learn_on_batch: str | None = None
+    """`"package.module:function"` called with each train batch, returning the batch to learn from."""
+
+
+class OnlineReplayConfig(ReplayConfig, SamplingConfig):
+    """The same, for plans whose workers fill the buffer."""
+
+    learning_starts: NonNegativeInt
+    """Transitions stored before the first update."""
+    training_intensity: PositiveFloat | None = None
+    """Trained transitions for each sampled one; null alternates one store with one update."""
+
+    @model_validator(mode="after")
+    def _can_start(self) -> Self:
+        if self.rollout_fragment_length < self.n_step:
+            raise ValueError(
+                f"rollout_fragment_length ({self.rollout_fragment_length}) must be at least n_step ({self.n_step})"
+            )
+        if max(self.train_batch_size, self.learning_starts) > self.buffer_size:
+            raise ValueError(
+                f"buffer_size ({self.buffer_size}) must hold train_batch_size ({self.train_batch_size}) "
+                f"and learning_starts ({self.learning_starts}) transitions, or training would never start"
+            )
+        return self
