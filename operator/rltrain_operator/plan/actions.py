@@ -40,4 +40,4 @@ def child_key(child: Object) -> ChildKey:
 
 def job_names(job: str) -> tuple[str, ...]:
     """Names that a job's Jobs may have."""
-    return tuple(job_name(job, role) for role in (names.HEAD, names.ROLLOUTS, names.WORKERS))
+    return tuple(job_name(job, role) for role in names.ROLES)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from rltrain.api import names
-from rltrain.api.job import DDPPOSpec, DQNSpec, OffPolicySpec, RLTrainingJob
+from rltrain.api.job import RLTrainingJob
 from rltrain.api.roles import Role
 
 
@@ -32,10 +32,8 @@ class RoleView:
 
 def roles(job: RLTrainingJob) -> tuple[RoleView, ...]:
     """The job's roles, head first; one without pods isn't there."""
-    spec = job.spec
-    views = [RoleView(names.HEAD, 1, spec.head)]
-    if isinstance(spec, DQNSpec | OffPolicySpec):
-        views.append(RoleView(names.ROLLOUTS, spec.rollouts.replicas, spec.rollouts))
-    if isinstance(spec, DDPPOSpec):
-        views.append(RoleView(names.WORKERS, spec.workers.replicas, spec.workers))
+    blocks = {name: getattr(job.spec, name, None) for name in names.ROLES}
+    views = [
+        RoleView(name, getattr(block, "replicas", 1), block) for name, block in blocks.items() if block is not None
+    ]
     return tuple(view for view in views if view.replicas > 0)

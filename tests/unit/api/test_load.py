@@ -94,7 +94,11 @@ class TestProblemsOfCase15:
             ("DDPPO", "config: {kl_target: 0.2}", "drift apart"),
             ("DQN", "config: {num_gpus: 1}", "nvidia.com/gpu"),
             ("DQN", "config: {batch_mode: complete_episodes}", "rollout_fragment_length"),
-            ("DDPPO", "config: {double_q: true}", "a key of plan DQN and OffPolicy with policy DQN, not of DDPPO"),
+            (
+                "DDPPO",
+                "config: {double_q: true}",
+                "a key of plan Apex and ApexClassic and DQN and OffPolicy with policy DQN, not of DDPPO",
+            ),
             ("DQN", "config: {sgd_minibatch_size: 5}", "a key of plan DDPPO, not of DQN"),
             ("DQN", "config: {gama: 0.9}", "gamma"),
             ("DQN", "config: {seed: 1}", "spec.seed"),
@@ -135,11 +139,10 @@ class TestProblemsOfCase15:
     @pytest.mark.parametrize(
         ("plan", "words"),
         [
-            ("Apex", "not in this release"),
-            ("apex", "not in this release"),
+            ("apex", "did you mean Apex"),
             ("DQM", "did you mean DQN"),
             ("dd-ppo", "did you mean DDPPO"),
-            ("42", "one of CQL, DDPPO, DQN"),
+            ("42", "one of Apex, ApexClassic, CQL, DDPPO, DQN"),
         ],
     )
     def test_wrong_plan_is_answered_and_the_rest_is_still_judged(

@@ -74,10 +74,7 @@ def _plan_problems(root: Node, tree: dict[str, Any]) -> tuple[list[Problem], str
     given = spec["plan"]
     if isinstance(given, str) and given in PLAN_SPECS:
         return [], given, tree
-    if isinstance(given, str) and hints.is_future_plan(given):
-        message, hint = f"{given} is not in this release, which has {plans}", None
-    else:
-        message, hint = f"must be one of {plans}, not {_shown(given)}", None
+    message, hint = f"must be one of {plans}, not {_shown(given)}", None
     meant = hints.nearest_plan(given)
     if meant is not None:
         hint = question(meant)

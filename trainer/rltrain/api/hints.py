@@ -7,7 +7,6 @@ from rltrain.api.fields import Section, sections, variants, variants_of
 from rltrain.api.job import PLAN_SPECS
 from rltrain.api.nearest import nearest, normal, question
 
-FUTURE_PLANS: Final = ("Apex", "ApexClassic")
 FUTURE_POLICIES: Final = ("R2D2",)
 
 # Names of other libraries and of RLlib's keys that say here what a role block or another section says.
@@ -52,12 +51,21 @@ _SOFT: Final = {
     "criticlr": "spec.config.lr",
     "alphalr": "spec.config.lr",
 }
+_SHARDS: Final = {
+    "numshards": "spec.config.optimizer.num_replay_buffer_shards",
+    "numreplaybuffershards": "spec.config.optimizer.num_replay_buffer_shards",
+    "maxweightsyncdelay": "spec.config.optimizer.max_weight_sync_delay",
+    "numlearners": "spec.learners.replicas",
+    "numlearnerworkers": "spec.learners.replicas",
+}
 _BY_PLAN: Final[dict[str, dict[str, str]]] = {
     "DQN": {
         **_BUFFER,
         **_ROLLOUTS,
         "explorationfinaleps": "spec.config.exploration_config.final_epsilon",
     },
+    "Apex": {**_BUFFER, **_ROLLOUTS, **_SHARDS},
+    "ApexClassic": {**_BUFFER, **_ROLLOUTS, **_SHARDS},
     "OffPolicy": {**_BUFFER, **_ROLLOUTS, **_SOFT},
     "CQL": {
         **_BUFFER,
@@ -83,6 +91,9 @@ _BY_PLAN: Final[dict[str, dict[str, str]]] = {
     },
 }
 _GPUS: Final = "GPUs are given to a role's pods: resources: {limits: {nvidia.com/gpu: 1}} in its block"
+_HEAD_REPLAY: Final = "this plan's replay buffer lives in the head: set spec.config.buffer_size"
+_HEAD_LEARNS: Final = "this plan learns in the head: spec.head"
+_PER_WORKER: Final = "leave it out: each worker's epsilon follows from its index"
 _TWIN: Final = "leave it out: there are always two critics"
 _EXPLAINED: Final = {
     "numgpus": _GPUS,
@@ -93,16 +104,27 @@ _EXPLAINED: Final = {
     "framework": "leave it out: it is always torch",
     "explore": "leave it out: rollouts always explore, rltrain evaluate doesn't unless told to",
     "kltarget": "leave it out: ranks that adapted a KL coefficient by themselves would drift apart",
-    "replay": "the replay buffer of this release's plans lives in the head: set spec.config.buffer_size",
-    "learners": "the learner of this release's plans lives in the head or in the ranks",
 }
 _EXPLAINED_BY_PLAN: Final[dict[str, dict[str, str]]] = {
     "DDPPO": {
         "trainbatchsize": "leave it out: a rank's batch is rollout_fragment_length * num_envs_per_worker steps",
         "rollouts": "DDPPO's ranks sample by themselves: spec.workers",
     },
-    "DQN": {"workers": "DQN's rollout workers are spec.rollouts"},
-    "OffPolicy": {"workers": "OffPolicy's rollout workers are spec.rollouts", "twinq": _TWIN},
+    "Apex": {"workers": "Apex's rollout workers are spec.rollouts", "perworkerexploration": _PER_WORKER},
+    "ApexClassic": {
+        "workers": "ApexClassic's rollout workers are spec.rollouts",
+        "perworkerexploration": _PER_WORKER,
+        "replay": "the first Ape-X has its shards in the head's pod; plan Apex has pods for them",
+        "learners": "the first Ape-X learns in the driver; plan Apex has a pod for it",
+        "replaybuffershardscolocatedwithdriver": "leave it out: the first Ape-X's shards always are",
+    },
+    "DQN": {"workers": "DQN's rollout workers are spec.rollouts", "replay": _HEAD_REPLAY, "learners": _HEAD_LEARNS},
+    "OffPolicy": {
+        "workers": "OffPolicy's rollout workers are spec.rollouts",
+        "replay": _HEAD_REPLAY,
+        "learners": _HEAD_LEARNS,
+        "twinq": _TWIN,
+    },
     "CQL": {
         "rollouts": "CQL learns from a dataset (spec.config.input): nothing samples",
         "workers": "CQL learns in the head: spec.head",
@@ -118,14 +140,9 @@ _KEY_CUTOFF: Final = 0.7
 
 def nearest_plan(given: object) -> str | None:
     """The plan that was probably meant."""
-    if not isinstance(given, str) or is_future_plan(given):
+    if not isinstance(given, str):
         return None
     return next(iter(nearest(given, PLAN_SPECS)), None)
-
-
-def is_future_plan(given: str) -> bool:
-    """Whether a later release is to have this plan."""
-    return normal(given) in {normal(plan) for plan in FUTURE_PLANS}
 
 
 def is_future_policy(given: object) -> bool:

@@ -6,8 +6,8 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from rltrain.api import names
 from rltrain.api.base import Int, Model, NonNegativeInt, PositiveFloat, PositiveInt
-from rltrain.api.config import CQLConfig, DDPPOConfig, DQNConfig, OffPolicyConfig
-from rltrain.api.roles import HeadRole, RolloutsRole, WorkersRole
+from rltrain.api.config import ApexClassicConfig, ApexConfig, CQLConfig, DDPPOConfig, DQNConfig, OffPolicyConfig
+from rltrain.api.roles import ApexRolloutsRole, HeadRole, LearnersRole, ReplayRole, RolloutsRole, WorkersRole
 from rltrain.api.status import JobStatus
 from rltrain.api.storage import Checkpoint, Code
 
@@ -134,6 +134,48 @@ class DDPPOSpec(SpecBase):
         return self
 
 
+class ApexSpec(SpecBase):
+    """A job with the Ape-X plan."""
+
+    plan: Literal["Apex"]
+    """The execution plan."""
+    config: Annotated[ApexConfig, BeforeValidator(_default_config)] = ApexConfig()
+    """The plan's own options."""
+    rollouts: ApexRolloutsRole = ApexRolloutsRole()
+    """Rollout workers."""
+    replay: ReplayRole = ReplayRole()
+    """Replay shards."""
+    learners: LearnersRole = LearnersRole()
+    """The learner."""
+
+    @model_validator(mode="after")
+    def _shards_have_one_place(self) -> Self:
+        colocated = self.config.replay_buffer_shards_colocated_with_driver
+        if colocated is not None and colocated != (self.replay.replicas == 0):
+            raise ValueError(
+                f"config.replay_buffer_shards_colocated_with_driver is {str(colocated).lower()}, but replay.replicas "
+                f"is {self.replay.replicas}: leave the former out; shards are in the head's pod unless they have pods"
+            )
+        return self
+
+
+class ApexClassicSpec(SpecBase):
+    """A job with the first Ape-X plan."""
+
+    plan: Literal["ApexClassic"]
+    """The execution plan."""
+    config: Annotated[ApexClassicConfig, BeforeValidator(_default_config)] = ApexClassicConfig()
+    """The plan's own options."""
+    rollouts: ApexRolloutsRole = ApexRolloutsRole()
+    """Rollout workers."""
+
+    @model_validator(mode="after")
+    def _runs_free(self) -> Self:
+        if self.config.training_intensity is not None:
+            raise ValueError("config.training_intensity isn't for ApexClassic, which always runs free: use plan Apex")
+        return self
+
+
 class OffPolicySpec(SpecBase):
     """A job with the generic off-policy plan."""
 
@@ -154,13 +196,16 @@ class CQLSpec(SpecBase):
     """The plan's own options, with `input`, its dataset."""
 
 
-PLAN_SPECS: dict[str, type[CQLSpec | DDPPOSpec | DQNSpec | OffPolicySpec]] = {
+PlanSpec = ApexSpec | ApexClassicSpec | CQLSpec | DDPPOSpec | DQNSpec | OffPolicySpec
+PLAN_SPECS: dict[str, type[PlanSpec]] = {
+    "Apex": ApexSpec,
+    "ApexClassic": ApexClassicSpec,
     "CQL": CQLSpec,
     "DDPPO": DDPPOSpec,
     "DQN": DQNSpec,
     "OffPolicy": OffPolicySpec,
 }
-JobSpec = Annotated[CQLSpec | DDPPOSpec | DQNSpec | OffPolicySpec, Field(discriminator="plan")]
+JobSpec = Annotated[PlanSpec, Field(discriminator="plan")]
 
 
 class ObjectMeta(Model):

@@ -16,10 +16,14 @@ LABEL_ROLE: Final = f"{GROUP}/role"
 LABEL_MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 MANAGED_BY: Final = "rltrain"
 
-RoleName = Literal["head", "rollouts", "workers"]
+RoleName = Literal["head", "rollouts", "replay", "learners", "workers"]
 HEAD: Final = "head"
 ROLLOUTS: Final = "rollouts"
+REPLAY: Final = "replay"
+LEARNERS: Final = "learners"
 WORKERS: Final = "workers"
+ROLES: Final[tuple[RoleName, ...]] = (HEAD, ROLLOUTS, REPLAY, LEARNERS, WORKERS)
+"""All roles, in the order in which they are made and shown."""
 
 # A pod is called <job>-<role>-<index>-xxxxx and must fit a label's 63 characters: 8 for the longest role,
 # 6 for an index, 3 hyphens and the Job controller's 5 random characters leave 41; one is kept spare.

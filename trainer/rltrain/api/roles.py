@@ -38,6 +38,27 @@ class RolloutsRole(Role):
     """Rollout workers, one a pod."""
 
 
+class ApexRolloutsRole(RolloutsRole):
+    """Ape-X's rollout workers, each exploring to another degree."""
+
+    replicas: NonNegativeInt = 32
+    """Rollout workers, one a pod."""
+
+
+class ReplayRole(Role):
+    """Pods for replay shards; without them the shards are in the head's pod."""
+
+    replicas: NonNegativeInt = 0
+    """Pods, over which the shards are spread."""
+
+
+class LearnersRole(Role):
+    """The pod of the learner; without it the learner is a thread of the driver."""
+
+    replicas: Annotated[NonNegativeInt, Field(le=1)] = 0
+    """Pods: none or one."""
+
+
 class Collective(Model):
     """How ranks average gradients."""
 

@@ -1,9 +1,10 @@
 """`rltrain logs`: what a job's pods say, whichever attempt they are of."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
+from rltrain.api.names import RoleName
 from rltrain.cli.cluster import connect
 from rltrain.cli.follow_logs import LogFollower
 from rltrain.cli.jobs import JobView, get_job, pods_of
@@ -18,9 +19,7 @@ def logs(
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Wait for the pods and print their lines until the job is finished.")
     ] = False,
-    role: Annotated[
-        Literal["head", "rollouts", "workers"] | None, typer.Option("--role", help="Of the pods of this role only.")
-    ] = None,
+    role: Annotated[RoleName | None, typer.Option("--role", help="Of the pods of this role only.")] = None,
     tail: Annotated[int | None, typer.Option("--tail", min=0, help="Last lines of each pod only.")] = None,
 ) -> None:
     """Print the logs of a job's pods, each line with its pod's role."""

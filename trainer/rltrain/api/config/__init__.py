@@ -1,5 +1,6 @@
 """``spec.config``: one frozen model for each plan, with the keys that RLlib users know."""
 
+from rltrain.api.config.apex import ApexClassicConfig, ApexConfig
 from rltrain.api.config.base import ModelConfig, PlanConfig, SamplingConfig
 from rltrain.api.config.cql import CQLConfig
 from rltrain.api.config.ddppo import DDPPOConfig
@@ -9,6 +10,8 @@ from rltrain.api.config.replay import OnlineReplayConfig, ReplayConfig
 from rltrain.api.config.sac import SACConfig, SoftConfig
 
 __all__ = [
+    "ApexClassicConfig",
+    "ApexConfig",
     "CQLConfig",
     "DDPPOConfig",
     "DQNConfig",
