@@ -21,6 +21,10 @@ class ActorFailed(ShardFailure):
     """The actor's code raised; `__cause__` is what it raised, the actor itself may go on."""
 
 
+class ValueLost(ShardFailure):
+    """A value that the call was given is gone, with the machine that held it; the actor itself is well."""
+
+
 class Actor(Protocol):
     """Handle of an object somewhere."""
 
@@ -30,6 +34,12 @@ class Actor(Protocol):
 
     def apply(self, function: Callable[..., Any], *args: Any) -> "Future":
         """Queue `function(target, *args)`. A generator's yields are averaged over the actor's group."""
+
+    def apply_split(self, function: Callable[..., Any], *args: Any) -> "Future":
+        """The same for a function that returns (small, large): the result is small, and a reference to large.
+
+        What is large stays where it was made until somebody needs it: the reference stands for it as an argument.
+        """
 
     def control(self, function: Callable[..., Any], *args: Any) -> "Future":
         """Run `function(target, *args)` beside whatever the actor is busy with."""
@@ -46,8 +56,22 @@ class Future(Protocol):
 class Backend(Protocol):
     """Makes actors and waits for them."""
 
-    def create(self, factory: Callable[[], Any], *, role: str, index: int) -> Actor:
-        """A new actor around `factory()`, made where a slot of `role` is free; doesn't wait for it."""
+    @property
+    def serial(self) -> bool:
+        """Whether everything must be the same each time: the clock counts steps, environments can be taken up again."""
+
+    @property
+    def parallel(self) -> bool:
+        """Whether calls run while the driver does something else, so that it's of use to be ahead of its needs."""
+
+    def create(self, factory: Callable[[], Any], *, role: str, index: int, slotless: bool = False) -> Actor:
+        """A new actor around `factory()`, made where a slot of `role` is free; doesn't wait for it.
+
+        With `slotless` it takes no slot: a machine of the role holds any number of such actors.
+        """
+
+    def here(self, factory: Callable[[], Any], *, index: int) -> Actor:
+        """A new actor in the driver's own process, which ends with it and is never lost."""
 
     def wait(self, futures: Sequence[Future], timeout: float | None = None) -> list[Future]:
         """Those that have a result or failure, at least one unless `timeout` seconds pass first."""

@@ -1,7 +1,7 @@
 """Lazy iterator in the driver: nothing happens until it is pulled."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from rltrain.flow.actors import Actor, Future
 from rltrain.flow.metrics import get_metrics
@@ -15,6 +15,13 @@ Wait = Callable[[Sequence[Future], float | None], Any]
 
 class Stalled(RuntimeError):
     """Nothing in the flow is ready and nothing is awaited: it would never go on."""
+
+
+@runtime_checkable
+class Waiting(Protocol):
+    """An operator that can say what must be done before it takes the item that it couldn't take."""
+
+    def waits(self) -> Sequence[Future]: ...
 
 
 def no_waits() -> Sequence[Future]:
@@ -53,7 +60,8 @@ class LocalIterator(Generic[T]):
         """Apply `function` to each item.
 
         It returns PROGRESS when it took the item but has nothing to hand out, and NOT_READY when it couldn't take
-        it (a full queue): the item is then kept and offered again at the next pull.
+        it (a full queue): the item is then kept and offered again at the next pull. What it then waits for is what
+        it says itself (see `Waiting`), not where items come from: more of them would change nothing.
         """
         kept: list[tuple[T, Actor | None]] = []
 
@@ -70,7 +78,20 @@ class LocalIterator(Generic[T]):
             kept[:] = [(item, metrics.current_actor)] if result is NOT_READY else []
             return result
 
-        return LocalIterator(pull, self.waits, self.wait)
+        def waits() -> Sequence[Future]:
+            if not kept:
+                return self.waits()
+            return function.waits() if isinstance(function, Waiting) else ()
+
+        return LocalIterator(pull, waits, self.wait)
+
+    def only_while(self, condition: Callable[[], bool]) -> "LocalIterator[T]":
+        """Not ready, and waiting for nothing, unless `condition` holds."""
+        return LocalIterator(
+            lambda: self.pull() if condition() else NOT_READY,
+            lambda: self.waits() if condition() else (),
+            self.wait,
+        )
 
     def filter(self, predicate: Callable[[T], bool]) -> "LocalIterator[T]":
         """Only the items that `predicate` holds for."""

@@ -19,10 +19,15 @@ Stage = Callable[[Any, Any], Any]
 
 @dataclass(frozen=True)
 class Call:
-    """What an actor is asked for: `function(target, *args)`."""
+    """What an actor is asked for: `function(target, *args)`.
+
+    Attributes:
+        split: it returns (small, large), of which large stays where it is (see `Actor.apply_split`).
+    """
 
     function: Callable[..., Any]
     args: tuple[Any, ...] = ()
+    split: bool = False
 
 
 class Shards(Protocol):
@@ -136,11 +141,17 @@ class ParallelIterator(Generic[T]):
 
         return LocalIterator(pull, self._shards.pending, self._shards.backend.wait)
 
-    def gather_async(self, num_async: int = 1) -> LocalIterator[T]:
-        """Items as they come, with `num_async` calls in flight on each shard."""
+    def gather_async(self, num_async: int = 1, name: str = "gather") -> LocalIterator[T]:
+        """Items as they come, with `num_async` calls in flight on each shard.
+
+        Where calls don't run meanwhile none is in flight: the shards take turns, and whose turn it is stands in the
+        metrics context under `name`, so that a resumed run goes on with the next.
+        """
         if num_async < 1:
             raise ValueError(f"num_async must be at least 1, not {num_async}")
         backend = self._shards.backend
+        if not backend.parallel:
+            return self._take_turns(f"{name}/turn")
         flying: list[Future] = []
 
         def refill() -> None:
@@ -168,6 +179,26 @@ class ParallelIterator(Generic[T]):
             return item
 
         return LocalIterator(pull, lambda: [*flying, *self._shards.pending()], backend.wait)
+
+    def _take_turns(self, turn: str) -> LocalIterator[T]:
+        def pull() -> T | Signal:
+            self._shards.refresh()
+            actors = self._shards.actors()
+            if not actors:
+                return NOT_READY
+            metrics = get_metrics()
+            actor = actors[metrics.counters[turn] % len(actors)]
+            metrics.counters[turn] += 1
+            try:
+                item: T = self._shards.backend.result(_submit(actor, self._source(actor), self._stages))
+            except ShardFailure as failure:
+                self._shards.failed([failure])
+                return PROGRESS
+            self._shards.succeeded(actor)
+            metrics.current_actor = actor
+            return item
+
+        return LocalIterator(pull, self._shards.pending, self._shards.backend.wait)
 
     def _round(self) -> list[tuple[Actor, T]] | Signal:
         self._shards.refresh()
@@ -218,7 +249,9 @@ class Agreement:
 
 def _submit(actor: Actor, call: Call, stages: tuple[Stage, ...]) -> Future:
     if not stages:
-        return actor.apply(call.function, *call.args)
+        return (actor.apply_split if call.split else actor.apply)(call.function, *call.args)
+    if call.split:
+        raise ValueError("a split result has left its shard: nothing more can be done to it there")
     # Arguments stay at the top level of the call: only there does a shared reference become its value.
     return actor.apply(chain, stages, call.function, *call.args)
 

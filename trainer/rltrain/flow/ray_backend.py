@@ -1,19 +1,27 @@
 """Ray back end: each actor is a process on a machine of its role."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from inspect import isgenerator
 from typing import Any, Final, cast
 
 import ray
 import ray.exceptions
 
-from rltrain.flow.actors import Actor, ActorFailed, ActorHost, ActorLost, Future, drive
+from rltrain.flow.actors import Actor, ActorFailed, ActorHost, ActorLost, Future, ValueLost, drive
+from rltrain.flow.threads import Changes, ThreadActor, ThreadFuture
 
 SLOT: Final = "slot"
 """Resource of which a machine has one for each actor that it can hold."""
 ROLE_LABEL: Final = "role"
 ANY_ROLE: Final = "any"
 """Role of a machine that takes actors of every role."""
+
+_VALUE_LOST: Final = (
+    ray.exceptions.ObjectLostError,
+    ray.exceptions.ObjectFetchTimedOutError,
+    ray.exceptions.OwnerDiedError,
+)
 
 
 class _Host(ActorHost):
@@ -43,63 +51,113 @@ class RayActor:
     def apply(self, function: Callable[..., Any], *args: Any) -> Future:
         return RayFuture(self.handle.apply.remote(function, *args), self)
 
+    def apply_split(self, function: Callable[..., Any], *args: Any) -> Future:
+        small, large = self.handle.apply.options(num_returns=2).remote(function, *args)
+        return RayFuture(small, self, large)
+
     def control(self, function: Callable[..., Any], *args: Any) -> Future:
         return RayFuture(self.handle.control.remote(function, *args), self)
 
 
 class RayFuture:
-    """A result somewhere in the cluster."""
+    """A result somewhere in the cluster.
 
-    def __init__(self, reference: Any, actor: Actor) -> None:
+    Attributes:
+        large: reference to the part of a split result that stays where it is.
+        watched, done: whether it tells when it has come, and whether it has; of those that are waited for along
+            with a thread's.
+    """
+
+    def __init__(self, reference: Any, actor: Actor, large: Any = None) -> None:
         self.reference = reference
         self.actor = actor
+        self.large = large
+        self.watched = False
+        self.done = False
+
+    def finish(self) -> None:
+        self.done = True
 
 
 class RayBackend:
-    """Actors by role, one to a slot.
+    """Actors by role, one to a slot, and threads of this process.
 
     Args:
-        gpus: GPUs that each actor gets; only a role with GPUs in its machines has any.
+        gpus: GPUs that each actor gets, by role; only a role with GPUs in its machines has any.
 
     Attributes:
         actors: those that haven't been killed; they end with the session.
     """
 
-    def __init__(self, gpus: float = 0) -> None:
+    serial = False
+    parallel = True
+
+    def __init__(self, gpus: "Mapping[str, float] | float" = 0) -> None:
         self._gpus = gpus
+        self._changes = Changes()
         self.actors: list[RayActor] = []
 
-    def create(self, factory: Callable[[], Any], *, role: str, index: int) -> Actor:
+    def create(self, factory: Callable[[], Any], *, role: str, index: int, slotless: bool = False) -> Actor:
+        gpus = self._gpus.get(role, 0) if isinstance(self._gpus, Mapping) else self._gpus
         handle = _RemoteHost.options(
-            num_cpus=0, num_gpus=self._gpus, resources={SLOT: 1}, label_selector={ROLE_LABEL: f"in({role},{ANY_ROLE})"}
+            num_cpus=0,
+            num_gpus=gpus,
+            resources={} if slotless else {SLOT: 1},
+            scheduling_strategy="SPREAD" if slotless else "DEFAULT",
+            label_selector={ROLE_LABEL: f"in({role},{ANY_ROLE})"},
         ).remote(factory)
         actor = RayActor(handle, role, index)
         self.actors.append(actor)
         return actor
 
+    def here(self, factory: Callable[[], Any], *, index: int) -> Actor:
+        return ThreadActor(factory, index, _fetch, self._changes)
+
     def wait(self, futures: Sequence[Future], timeout: float | None = None) -> list[Future]:
+        if any(isinstance(future, ThreadFuture) for future in futures):
+            return self._wait_for_threads_too(futures, timeout)
         references = {_own(future).reference: future for future in futures}
         ready, _ = ray.wait(list(references), num_returns=1, timeout=timeout)
         if ready:
             ready, _ = ray.wait(list(references), num_returns=len(references), timeout=0)
         return [references[reference] for reference in ready]
 
+    def _wait_for_threads_too(self, futures: Sequence[Future], timeout: float | None) -> list[Future]:
+        remote = [future for future in futures if isinstance(future, RayFuture)]
+        threads = [future for future in futures if isinstance(future, ThreadFuture)]
+        if timeout == 0.0:
+            return [*(future for future in threads if future.done), *(self.wait(remote, 0.0) if remote else ())]
+        for future in remote:
+            if not future.watched:
+                future.watched = True
+                future.reference.future().add_done_callback(partial(_tell_of, self._changes, future))
+        own: list[RayFuture | ThreadFuture] = [*remote, *threads]
+        self._changes.wait(lambda: any(future.done for future in own), timeout)
+        return [future for future in own if future.done]
+
     def result(self, future: Future) -> Any:
+        if isinstance(future, ThreadFuture):
+            self._changes.wait(lambda: future.done, None)
+            return future.result()
         own = _own(future)
         try:
-            return ray.get(own.reference)
+            small = ray.get(own.reference)
+            return small if own.large is None else (small, own.large)
         except ray.exceptions.RayTaskError as error:
             cause = error.cause if isinstance(error.cause, Exception) else error
+            if isinstance(cause, _VALUE_LOST):
+                raise ValueLost(own.actor, f"what actor {own.actor.index} was given is gone: {_told(cause)}") from cause
             raise ActorFailed(own.actor, f"actor {own.actor.index} failed: {cause}") from cause
         except ray.exceptions.RayError as error:
-            lines = str(error).strip().splitlines() or [type(error).__name__]
-            told = lines[0] if len(lines) == 1 else f"{lines[0]} {lines[-1].strip()}"
-            raise ActorLost(own.actor, f"actor {own.actor.index} is gone: {told}") from error
+            raise ActorLost(own.actor, f"actor {own.actor.index} is gone: {_told(error)}") from error
 
     def share(self, value: Any) -> Any:
         return ray.put(value)
 
     def kill(self, actor: Actor) -> None:
+        if isinstance(actor, ThreadActor):
+            actor.end()
+            return
         assert isinstance(actor, RayActor)
         ray.kill(actor.handle, no_restart=True)
         self.actors.remove(actor)
@@ -117,3 +175,23 @@ class RayBackend:
 def _own(future: Future) -> RayFuture:
     assert isinstance(future, RayFuture)
     return future
+
+
+def _tell_of(changes: Changes, future: RayFuture, _: object) -> None:
+    changes.tell(future.finish)
+
+
+def _fetch(actor: Actor, value: Any) -> Any:
+    """The value that a reference stands for."""
+    if not isinstance(value, ray.ObjectRef):
+        return value
+    try:
+        return ray.get(value)
+    except ray.exceptions.RayError as error:
+        raise ValueLost(actor, f"what actor {actor.index} was given is gone: {_told(error)}") from error
+
+
+def _told(error: Exception) -> str:
+    """First and last line of what Ray has to say."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0] if len(lines) == 1 else f"{lines[0]} {lines[-1].strip()}"

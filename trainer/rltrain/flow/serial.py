@@ -58,6 +58,9 @@ class SerialActor:
             self.queue.append(future)
         return future
 
+    def apply_split(self, function: Callable[..., Any], *args: Any) -> Future:
+        return self.apply(function, *args)  # here a value is its own reference
+
     def control(self, function: Callable[..., Any], *args: Any) -> Future:
         future = SerialFuture(self, function, args)
         if self.alive:
@@ -66,9 +69,21 @@ class SerialActor:
 
 
 class SerialBackend:
-    """Runs calls when their results are asked for; a group's members advance from one average to the next in turn."""
+    """Runs calls when their results are asked for; a group's members advance from one average to the next in turn.
 
-    def create(self, factory: Callable[[], Any], *, role: str, index: int) -> Actor:
+    Args:
+        serial: see `Backend`; without it only a flow that has no actors is served as well as elsewhere.
+    """
+
+    parallel = False
+
+    def __init__(self, serial: bool = True) -> None:
+        self.serial = serial
+
+    def create(self, factory: Callable[[], Any], *, role: str, index: int, slotless: bool = False) -> Actor:
+        return SerialActor(factory, index)
+
+    def here(self, factory: Callable[[], Any], *, index: int) -> Actor:
         return SerialActor(factory, index)
 
     def join(self, actors: Sequence[Actor]) -> None:
