@@ -6,6 +6,7 @@ from typing import Protocol
 
 import torch
 from gymnasium import spaces
+from torch import nn
 
 from rltrain.models.spaces import Space, action_components
 
@@ -86,6 +87,49 @@ class DiagonalGaussian:
 
     def entropy(self, params: torch.Tensor) -> torch.Tensor:
         return params[:, self._components :].sum(dim=1) + 0.5 * math.log(2 * math.pi * math.e) * self._components
+
+
+class SquashedGaussian:
+    """tanh of independent normal components (Haarnoja et al. 2018, appendix C).
+
+    Actions are float32 (n, components) in [-1, 1]; parameters are means and then log standard deviations, the
+    latter clamped to [-20, 2].
+    """
+
+    def __init__(self, components: int) -> None:
+        self._components = components
+        self.size = 2 * components
+
+    def transform(self, params: torch.Tensor, noise: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Actions out of standard normal noise (n, components), differentiable by `params`, and their log_prob (n,)."""
+        mean, log_std = self._split(params)
+        before = mean + log_std.exp() * noise
+        return before.tanh(), self._log_prob(log_std, noise, before)
+
+    def sample(self, params: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        mean, log_std = self._split(params)
+        noise = torch.empty_like(mean).normal_(generator=generator)
+        return (mean + log_std.exp() * noise).tanh()
+
+    def mode(self, params: torch.Tensor) -> torch.Tensor:
+        """tanh of the mean: the median, which is what is acted on without exploring."""
+        return params[:, : self._components].tanh()
+
+    def log_prob(self, params: torch.Tensor, actions: torch.Tensor) -> torch.Tensor:
+        mean, log_std = self._split(params)
+        # The ends have no finite origin; float32 tells no more of them than this.
+        before = actions.clamp(-1 + 1e-6, 1 - 1e-6).atanh()
+        return self._log_prob(log_std, (before - mean) * (-log_std).exp(), before)
+
+    def _split(self, params: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        mean, log_std = params.chunk(2, dim=1)
+        return mean, log_std.clamp(-20.0, 2.0)
+
+    def _log_prob(self, log_std: torch.Tensor, noise: torch.Tensor, before: torch.Tensor) -> torch.Tensor:
+        normal = -(0.5 * noise.square() + log_std).sum(dim=1) - 0.5 * math.log(2 * math.pi) * self._components
+        # log(1 - tanh(u)^2) without taking the difference of two numbers near 1.
+        slope = 2 * (math.log(2.0) - before - nn.functional.softplus(-2 * before))
+        return normal - slope.sum(dim=1)
 
 
 def distribution_for(space: Space) -> ActionDistribution:

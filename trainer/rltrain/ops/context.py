@@ -5,6 +5,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from rltrain.flow import Actor, Shards
 from rltrain.flow.parallel import Call
+from rltrain.replay.buffer import ReplayBuffer
 from rltrain.rollout.worker import RolloutWorker
 from rltrain.state import State
 
@@ -47,12 +48,14 @@ class PlanContext(Generic[C]):
         config: the plan's own frozen options.
         workers: actors of the plan's role.
         seed: of whatever the plan draws in the driver.
+        replay: the buffer that the runtime hands in, where the plan asks it for one; checkpoints hold it already.
         kept: parts that checkpoints hold, by name.
     """
 
     config: C
     workers: Workers
     seed: int = 0
+    replay: ReplayBuffer | None = None
     kept: dict[str, Any] = field(default_factory=dict)
 
     def keep(self, name: str, part: S) -> S:

@@ -23,18 +23,23 @@ class StoreToReplayBuffer:
 
 
 def Replay(  # noqa: N802 - operators of the plan language are written like nouns
-    buffer: ReplayBuffer, train_batch_size: int, ledger: IntensityLedger
+    buffer: ReplayBuffer, train_batch_size: int, ledger: IntensityLedger | None = None
 ) -> LocalIterator[Batch]:
-    """Train batches; not ready while the buffer is cold or the ledger's credit doesn't cover one."""
+    """Train batches; not ready while the buffer is cold or the ledger's credit doesn't cover one.
+
+    Args:
+        ledger: who pays for batches; None where they are free, because nothing is sampled.
+    """
 
     def pull() -> Batch | Signal:
-        if not ledger.due:
+        if ledger is not None and not ledger.due:
             return NOT_READY
         with get_metrics().timer("replay")():
             batch = buffer.sample(train_batch_size)
         if batch is None:
             return NOT_READY
-        ledger.spend(batch.count)
+        if ledger is not None:
+            ledger.spend(batch.count)
         return batch
 
     return LocalIterator(pull)

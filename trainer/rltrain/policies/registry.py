@@ -2,24 +2,31 @@
 
 from gymnasium import spaces
 
-from rltrain.api.config import DDPPOConfig, DQNConfig, PlanConfig
+from rltrain.api.config import ApexClassicConfig, CQLConfig, DDPPOConfig, DQNConfig, PlanConfig, SACConfig
 from rltrain.api.errors import UnsupportedSpace
 from rltrain.models.spaces import OBSERVATION_SPACES, Space
 from rltrain.policies.base import Policy
 from rltrain.policies.torch_policy import Seeds
 
 ACTION_SPACES: dict[str, tuple[type[Space], ...]] = {
+    "Apex": (spaces.Discrete,),
+    "ApexClassic": (spaces.Discrete,),
+    "CQL": (spaces.Box,),
     "DDPPO": (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary, spaces.Box),
     "DQN": (spaces.Discrete,),
+    "OffPolicy with policy DQN": (spaces.Discrete,),
+    "OffPolicy with policy SAC": (spaces.Box, spaces.Discrete),
 }
-"""Action spaces that each plan's policy takes."""
+"""Action spaces that each plan takes; where a plan leaves the algorithm open, with each of them."""
+_BOUNDED = (SACConfig, CQLConfig)
+"""Options of policies whose actions fill their bounds, which must so be finite."""
 
 
-def check_spaces(plan: str, obs_space: Space, action_space: Space) -> None:
+def check_spaces(plan: str, config: PlanConfig, obs_space: Space, action_space: Space) -> None:
     """Refuse what a plan's policy can't handle.
 
     Raises:
-        UnsupportedSpace: with the space, the plan and the plans that do take it.
+        UnsupportedSpace: with the space, the plan and the plans that do take it, or what to do about its bounds.
     """
     if not isinstance(obs_space, OBSERVATION_SPACES):
         names = ", ".join(kind.__name__ for kind in OBSERVATION_SPACES)
@@ -27,10 +34,18 @@ def check_spaces(plan: str, obs_space: Space, action_space: Space) -> None:
             f"plan {plan} can't take the observation space {obs_space}: all plans need one of {names}; "
             "flatten it with a wrapper (gymnasium.wrappers.FlattenObservation)"
         )
-    if not isinstance(action_space, ACTION_SPACES[plan]):
+    policy = getattr(config, "policy", None)
+    name = plan if policy is None else f"{plan} with policy {policy}"
+    if not isinstance(action_space, ACTION_SPACES[name]):
         others = [name for name, kinds in ACTION_SPACES.items() if isinstance(action_space, kinds)]
         remedy = f"plans that take it: {', '.join(others)}" if others else "no plan takes it"
-        raise UnsupportedSpace(f"plan {plan} can't take the action space {action_space}; {remedy}")
+        raise UnsupportedSpace(f"plan {name} can't take the action space {action_space}; {remedy}")
+    if isinstance(config, _BOUNDED) and isinstance(action_space, spaces.Box) and not action_space.is_bounded():
+        raise UnsupportedSpace(
+            f"plan {name} can't take the action space {action_space}: its actions fill their bounds, and these are "
+            "infinite; give the environment finite ones with a wrapper (gymnasium.wrappers.RescaleAction, or "
+            "TransformAction with an action_space), or use plan DDPPO"
+        )
 
 
 def make_policy(
@@ -41,14 +56,23 @@ def make_policy(
     seed: int,
     worker: int = 0,
     device: str = "cpu",
+    workers: int = 0,
 ) -> Policy:
     """Make a plan's policy. The first weights depend on `seed` alone, the random streams on `worker` too.
+
+    Args:
+        worker: whose policy it is, counted from 1; 0 is the driver's own.
+        workers: how many there are beside the driver's own.
 
     Raises:
         UnsupportedSpace: the policy can't handle a space.
     """
-    check_spaces(plan, obs_space, action_space)
+    check_spaces(plan, config, obs_space, action_space)
     seeds = Seeds(seed, worker)
+    if isinstance(config, ApexClassicConfig) and isinstance(action_space, spaces.Discrete):
+        from rltrain.policies.apex import ApexPolicy
+
+        return ApexPolicy(config, obs_space, action_space, seeds, device, workers)
     if isinstance(config, DQNConfig) and isinstance(action_space, spaces.Discrete):
         from rltrain.policies.dqn import DQNPolicy
 
@@ -57,4 +81,8 @@ def make_policy(
         from rltrain.policies.ppo import PPOPolicy
 
         return PPOPolicy(config, obs_space, action_space, seeds, device)
+    if isinstance(config, SACConfig) and isinstance(action_space, spaces.Box | spaces.Discrete):
+        from rltrain.policies.sac import SACPolicy
+
+        return SACPolicy(config, obs_space, action_space, seeds, device)
     raise TypeError(f"plan {plan} can't be given a {type(config).__name__}")

@@ -57,7 +57,7 @@ class RolloutWorker:
             probe = make_env(spec.env, spec.index)
             self.observation_space, self.action_space = probe.observation_space, probe.action_space
             probe.close()
-        check_spaces(spec.plan, self.observation_space, self.action_space)
+        check_spaces(spec.plan, spec.config, self.observation_space, self.action_space)
         self.policy: Policy = make_policy(
             spec.plan,
             spec.config,

@@ -92,6 +92,8 @@ class Training:
         crew = Crew(backend, plan.role, wanted, make)
         self.workers = self._gather(plan, crew)
         self.context: PlanContext[Any] = PlanContext(spec.config, self.workers, spec.seed)
+        if plan.replay is not None:
+            self.context.replay = self.context.keep("replay", plan.replay(spec.config, spec.seed))
         self.flow: LocalIterator[Result] = plan.build(self.context)
 
     def get_state(self) -> dict[str, State]:
