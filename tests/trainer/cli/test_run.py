@@ -14,11 +14,19 @@ from typing import Any
 
 import pytest
 
-from rltrain.cli.main import main
+from rltrain.cli.entry import main
 from trainer.runtime.processes import kill_tree, tree
 from trainer.runtime.runs import DDPPO, DQN
 
-CODE = "from rltrain.cli.main import main; main()"
+CODE = "from rltrain.cli.entry import main; main()"
+
+
+class Done(subprocess.CompletedProcess[str]):
+    """How a command ended."""
+
+    def err_lines_with(self, words: str) -> int:
+        """Lines of stderr that say something."""
+        return sum(words in line for line in self.stderr.splitlines())
 
 
 class Shell:
@@ -50,13 +58,13 @@ class Shell:
         self.started.append(process)
         return process
 
-    def run(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    def run(self, *arguments: str) -> Done:
         self._captured.readouterr()
         with contextlib.chdir(self.folder), pytest.MonkeyPatch.context() as patch:
             patch.setattr(sys, "argv", ["rltrain", *arguments])
             with pytest.raises(SystemExit) as exit_:
                 main()
-        return subprocess.CompletedProcess(arguments, int(str(exit_.value.code)), *self._captured.readouterr())
+        return Done(arguments, int(str(exit_.value.code)), *self._captured.readouterr())
 
     def checkpoints(self) -> list[str]:
         return sorted(path.parent.name for path in self.folder.glob("runs/job/checkpoints/*/checkpoint.json"))
@@ -114,6 +122,46 @@ def test_json_is_the_last_line_and_names_the_criterion(shell: Shell) -> None:
     again = shell.run("run", "job.yaml", "--serial")
     assert again.returncode == 2
     assert "--resume" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "reason", "words"),
+    [
+        (["none.yaml"], 2, "InvalidInput", "there is no file none.yaml"),
+        (["job.yaml", "--set", "env.id=CartPoel-v1"], 2, "UnknownEnvironment", "did you mean CartPole-v1"),
+        (["job.yaml", "--set", "env.id=Ant-v5"], 2, "UnknownEnvironment", "pip install"),
+        (["job.yaml", "--out", "/proc/foo"], 2, "RunDirectoryUnusable", "/proc/foo can't be made"),
+        (["job.yaml", "--out", "job.yaml/x"], 2, "RunDirectoryUnusable", "is below, a file"),
+        (["job.yaml", "--out", "job.yaml"], 2, "RunDirectoryUnusable", "a file: give a directory with --out"),
+        (["job.yaml", "--out", "."], 2, "RunDirectoryUnusable", "holds something that isn't a run, such as job.yaml"),
+        (["job.yaml", "--out", ".", "--resume"], 2, "RunDirectoryUnusable", "holds something that isn't a run"),
+        (["job.yaml", "--set", "env.id=trainer.runtime.flaky:Broken"], 1, "EnvironmentFailed", "no licence"),
+    ],
+)
+def test_a_failure_is_told_once_and_as_json_too_and_leaves_nothing_behind(
+    shell: Shell, arguments: list[str], code: int, reason: str, words: str
+) -> None:
+    shell.write(DQN)
+    failed = shell.run("run", *arguments, "--json")
+    assert failed.returncode == code
+    assert failed.err_lines_with(words) == 1
+    outcome = json.loads(failed.stdout.splitlines()[-1])
+    assert (outcome["state"], outcome["stop_reason"], outcome["reason"]) == ("Failed", "error", reason)
+    assert words in outcome["message"]
+    assert outcome["checkpoint"] is None
+    assert [path.name for path in shell.folder.iterdir()] == ["job.yaml"]
+
+
+def test_a_run_that_fails_later_says_so_in_finished_json_with_its_newest_checkpoint(shell: Shell) -> None:
+    env = {"id": "trainer.runtime.flaky:Flaky", "kwargs": {"folder": str(shell.folder), "times": 1000, "at": 300}}
+    shell.write(DQN, env=env, checkpoint={"everySeconds": 0.1})
+    failed = shell.run("run", "job.yaml", "--serial", "--json")
+    assert failed.returncode == 1
+    outcome = json.loads(failed.stdout.splitlines()[-1])
+    assert (outcome["state"], outcome["reason"]) == ("Failed", "EnvironmentFailed")
+    assert outcome["checkpoint"].endswith(shell.checkpoints()[-1])
+    assert json.loads((shell.folder / "runs" / "job" / "finished.json").read_text()) == outcome
+    assert failed.err_lines_with("the game crashed") == 1
 
 
 def test_the_written_manifest_does_the_same_run_again(shell: Shell) -> None:

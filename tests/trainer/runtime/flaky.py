@@ -1,4 +1,4 @@
-"""An environment that throws a given number of times."""
+"""Environments that throw."""
 
 import os
 from pathlib import Path
@@ -10,21 +10,29 @@ from rltrain.rollout.environments import WORKER_INDEX_VARIABLE
 
 
 class Flaky(CartPoleEnv):
-    """CartPole that crashes at the fifth step, `times` times in all, in one worker or in every one."""
+    """CartPole that crashes at its step `at`, `times` times in all, in one worker or in every one."""
 
-    def __init__(self, folder: str, times: int, worker: int | None = None) -> None:
+    def __init__(self, folder: str, times: int, worker: int | None = None, at: int = 5) -> None:
         super().__init__()
         self._crashes = Path(folder) / "crashes"
         self._times = times
         self._mine = worker is None or os.environ[WORKER_INDEX_VARIABLE] == str(worker)
+        self._at = at
         self._step = 0
 
     def step(self, action: Any) -> Any:
         self._step += 1
-        if self._mine and self._step == 5:
+        if self._mine and self._step == self._at:
             crashed = self._crashes.stat().st_size if self._crashes.exists() else 0
             if crashed < self._times:
                 with self._crashes.open("a") as file:
                     file.write("x")
                 raise RuntimeError("the game crashed")
         return super().step(action)  # type: ignore[no-untyped-call]
+
+
+class Broken(CartPoleEnv):
+    """Can't be made."""
+
+    def __init__(self) -> None:
+        raise RuntimeError("no licence")

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from rltrain.api.errors import CheckpointMismatch, CheckpointUnusable, StorageFull
+from rltrain.runtime.attempts import Attempts
 from rltrain.runtime.checkpoint import (
-    Attempts,
     Checkpoint,
     CheckpointStore,
     Identity,

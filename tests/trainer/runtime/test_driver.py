@@ -10,14 +10,14 @@ import pytest
 from rltrain.api.errors import (
     CheckpointMismatch,
     EnvironmentFailed,
-    RunDirectoryInUse,
+    RunDirectoryUnusable,
     TrainingFailed,
     UnknownEnvironment,
     UnsupportedSpace,
 )
 from rltrain.flow import Actor
 from rltrain.flow.serial import SerialBackend
-from rltrain.runtime.checkpoint import Attempts
+from rltrain.runtime.attempts import Attempts
 from rltrain.runtime.driver import Driver
 from rltrain.runtime.local import run_locally
 from rltrain.runtime.observers import Observers, ResultsFile
@@ -56,7 +56,7 @@ def test_deadline_counts_over_attempts_and_is_a_failure(tmp_path: Path) -> None:
 
 def test_a_run_directory_that_is_in_use_needs_resume(tmp_path: Path) -> None:
     run_serially(job(DQN, stop={"envSteps": 100}), tmp_path / "run")
-    with pytest.raises(RunDirectoryInUse, match="--resume"):
+    with pytest.raises(RunDirectoryUnusable, match="--resume"):
         run_serially(job(DQN), tmp_path / "run")
 
 
@@ -200,6 +200,7 @@ def test_an_actor_lost_at_any_moment_is_made_again_and_training_goes_on(
 ) -> None:
     class Recording(SerialBackend):
         def __init__(self) -> None:
+            super().__init__()
             self.made: list[Actor] = []
 
         def create(self, factory: Callable[[], Any], *, role: str, index: int) -> Actor:
@@ -221,7 +222,7 @@ def test_an_actor_lost_at_any_moment_is_made_again_and_training_goes_on(
 
     manifest = job(spec, checkpoint={"everySeconds": every})
     directory = RunDirectory(tmp_path / "run")
-    directory.open(resume=False)
+    directory.open()
     observers = Observers([ResultsFile(directory.results, None)])
     attempt = Attempts(directory.attempts, "test")
     outcome = Driver(manifest, directory, backend, observers, Killing(6), attempt, None).run()

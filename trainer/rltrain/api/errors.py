@@ -1,7 +1,7 @@
 """What can go wrong, as a tree whose leaves each have an exit code and a CamelCase reason.
 
 RltrainError
-├── InvalidInput (2): InvalidManifest, UnknownEnvironment, UnsupportedSpace, CheckpointMismatch, RunDirectoryInUse
+├── InvalidInput (2): InvalidManifest, UnknownEnvironment, UnsupportedSpace, CheckpointMismatch, RunDirectoryUnusable
 ├── ApiUnreachable (3)
 ├── DeadlineExceeded (124)
 ├── Interrupted (130)
@@ -79,8 +79,8 @@ class CheckpointMismatch(InvalidInput):
     """A whole checkpoint, but of another plan, environment or space."""
 
 
-class RunDirectoryInUse(InvalidInput):
-    """The run directory holds another run."""
+class RunDirectoryUnusable(InvalidInput):
+    """The run directory holds something else, is in use, or can't be written."""
 
 
 class ApiUnreachable(RltrainError):

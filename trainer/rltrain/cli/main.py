@@ -11,6 +11,7 @@ from rltrain.api import names
 from rltrain.api.errors import InvalidManifest, RltrainError
 from rltrain.cli.lazy import Command, LazyGroup
 from rltrain.cli.usage import usage_message
+from rltrain.runtime.interrupts import Interrupts
 
 DEBUG: Final = "RLTRAIN_DEBUG"
 
@@ -51,6 +52,7 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
+    context: typer.Context,
     version_: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
@@ -58,26 +60,32 @@ def _options(
 ) -> None:
     if debug:
         os.environ[DEBUG] = "1"
+    if context.obj.asked and context.invoked_subcommand != "run":  # which has something to save
+        raise KeyboardInterrupt
 
 
-def main() -> None:
-    """Entry point: every failure ends as a sentence on stderr and its exit code."""
+def main(interrupts: Interrupts | None = None) -> None:
+    """Every failure ends as a sentence on stderr and its exit code.
+
+    Args:
+        interrupts: what has been asked for since the process began.
+    """
     arguments = sys.argv[1:]
     if "--debug" in arguments:
         # Those who need it have just seen a command fail, and add it at the end.
         arguments.remove("--debug")
         arguments.insert(0, "--debug")
-    sys.exit(_run(arguments))
+    sys.exit(_run(arguments, interrupts))
 
 
-def _run(arguments: list[str]) -> int:
+def _run(arguments: list[str], interrupts: Interrupts | None = None) -> int:
     try:
-        code = app(arguments, prog_name="rltrain", standalone_mode=False)
+        code = app(arguments, prog_name="rltrain", standalone_mode=False, obj=interrupts or Interrupts())
     except RltrainError as error:
         # A manifest's problems begin with its file and line, as editors and CI expect them.
         return _fail(str(error) if isinstance(error, InvalidManifest) else f"rltrain: {error}", error.exit_code)
     except (typer.Abort, KeyboardInterrupt):
-        return names.EXIT_INTERRUPTED
+        return _fail("rltrain: interrupted", names.EXIT_INTERRUPTED)
     except typer.TyperException as error:
         return _fail(usage_message(error), names.EXIT_INVALID)
     except Exception as error:

@@ -2,17 +2,26 @@
 
 import json
 import logging
+import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rltrain.api.errors import MissingExtra
+from rltrain import user_code
+from rltrain.api.errors import MissingExtra, RltrainError, TrainingFailed
+from rltrain.api.load import STDIN, load_job
+from rltrain.runtime.interrupts import Interrupts
+
+if TYPE_CHECKING:
+    from rltrain.runtime.outcome_so_far import OutcomeSoFar
+    from rltrain.runtime.result import RunResult
 
 
 def run(
-    file: Annotated[Path, typer.Argument(help="The manifest.", show_default=False)],
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(help="The manifest, or - for stdin.", show_default=False)],
     out: Annotated[Path | None, typer.Option(help="Run directory; runs/<name> by default.")] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Replace a field, e.g. spec.seed=2.")
@@ -24,25 +33,55 @@ def run(
     json_: Annotated[bool, typer.Option("--json", help="End with the outcome as one JSON object on stdout.")] = False,
 ) -> None:
     """Train an agent on this machine until a stop criterion is reached."""
-    from rltrain.runtime.interrupts import Interrupts
+    from rltrain.runtime.outcome_so_far import OutcomeSoFar
 
-    with Interrupts() as interrupts:
-        from rltrain.api.load import load_job
-        from rltrain.runtime.session import prepare_environment
-
-        job = load_job(file, set_ or [])
-        prepare_environment()
+    so_far = OutcomeSoFar()
+    with context.obj as interrupts:
+        if json_:
+            interrupts.on_leaving.append(lambda: os.write(1, f"{_json(so_far.interrupted())}\n".encode()))
         try:
-            from rltrain.runtime.local import run_locally
-        except ModuleNotFoundError as error:
-            raise missing_extra(error) from error
-        logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s", stream=sys.stderr)
-        directory = out or Path("runs") / job.metadata.name
-        outcome = run_locally(job, directory, resume=resume, serial=serial, interrupts=interrupts)
+            outcome = _train(file, out, set_ or [], resume, serial, interrupts, so_far)
+        except Exception as error:
+            if json_:
+                told = error if isinstance(error, RltrainError) else TrainingFailed(f"{type(error).__name__}: {error}")
+                typer.echo(_json(so_far.failed(told)))
+            raise
+    if outcome.state == "Failed":
+        typer.echo(f"rltrain: {outcome.message}", err=True)
     if json_:
-        typer.echo(json.dumps(outcome.to_json()))
+        typer.echo(_json(outcome))
     sys.stdout.flush()
     raise typer.Exit(outcome.exit_code)
+
+
+def _train(
+    file: Path,
+    out: Path | None,
+    overrides: list[str],
+    resume: bool,
+    serial: bool,
+    interrupts: Interrupts,
+    so_far: "OutcomeSoFar",
+) -> "RunResult":
+    from rltrain.runtime.session import prepare_environment
+
+    job = load_job(file, overrides)
+    prepare_environment()
+    user_code.reach(Path(), *([] if str(file) == STDIN else [file.parent]))
+    try:
+        from rltrain.runtime.local import run_locally
+    except ModuleNotFoundError as error:
+        raise missing_extra(error) from error
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s", stream=sys.stderr)
+    directory = out or Path("runs") / job.metadata.name
+    outcome = run_locally(job, directory, resume=resume, serial=serial, interrupts=interrupts, watchers=[so_far])
+    if outcome.state == "Succeeded" and sys.stderr.isatty():
+        typer.echo(f"next: rltrain evaluate {directory}", err=True)
+    return outcome
+
+
+def _json(outcome: "RunResult") -> str:
+    return json.dumps(outcome.to_json())
 
 
 def missing_extra(error: ModuleNotFoundError) -> MissingExtra:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 from rltrain.api.errors import InvalidManifest, Problem, TrainingFailed
@@ -11,6 +10,7 @@ from rltrain.flow.metrics import STEPS_SAMPLED, STEPS_TRAINED, STEPS_TRAINED_THI
 from rltrain.ops.context import Workers
 from rltrain.policies.base import LearnInfo
 from rltrain.rollout.batch import Batch
+from rltrain.user_code import import_module
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ class Training:
             config=spec.config,
             seed=spec.seed,
             num_workers=wanted,
-            serial=isinstance(backend, SerialBackend),
+            serial=backend.serial,
         )
         self.job = job
         self.metrics = metrics

@@ -1,22 +1,21 @@
 """Checkpoint store: whole states in folders that appear at once or not at all.
 
-A crash at any moment leaves the last whole one; a writer that a newer attempt has replaced stops.
+A crash at any moment leaves the last whole one.
 """
 
-import errno
 import hashlib
 import json
 import logging
 import re
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
 from rltrain.api.errors import CheckpointMismatch, CheckpointUnusable, StorageFull
-from rltrain.runtime.state_files import flush, flush_folder, read_state, write_state
+from rltrain.runtime.state_files import FULL, flush, flush_folder, read_state, write_state
 from rltrain.state import State
 
 log = logging.getLogger(__name__)
@@ -25,7 +24,6 @@ FORMAT: Final = 1
 MARKER: Final = "checkpoint.json"
 _NAME: Final = re.compile(r"^(\d{12})-(\d{4,})$")
 _TEMPORARY: Final = ".saving-"
-_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @dataclass(frozen=True)
@@ -116,7 +114,7 @@ class CheckpointStore:
             flush_folder(self._folder)
         except OSError as error:
             self._remove_leftovers()
-            if error.errno in _FULL:
+            if error.errno in FULL:
                 raise StorageFull(
                     f"no room for a checkpoint in {self._folder}: free some space, use a larger volume or lower "
                     "checkpoint.keep; training goes on and the save is tried again"
@@ -124,6 +122,10 @@ class CheckpointStore:
             raise
         self._prune(final)
         return checkpoint
+
+    def __bool__(self) -> bool:
+        """Whether there are any, whole or broken."""
+        return bool(self._folders())
 
     def newest(self) -> Checkpoint | None:
         """The newest whole checkpoint; broken ones are skipped and logged. None where there are no folders at all.
@@ -245,44 +247,7 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _attempt_numbers(folder: Path) -> Iterator[int]:
-    for path in folder.glob("[0-9]*.json"):
-        if path.stem.isdigit():
-            yield int(path.stem)
-
-
-class Attempts:
-    """Numbered records of driver starts: the newest one owns the run directory.
-
-    Args:
-        folder: of the records.
-        owner: who starts, e.g. a pod's UID.
-    """
-
-    def __init__(self, folder: Path, owner: str) -> None:
-        self._folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
-        record = json.dumps({"owner": owner, "started_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())})
-        self.number = max(_attempt_numbers(folder), default=0)
-        while True:
-            self.number += 1
-            try:
-                with (folder / f"{self.number:04d}.json").open("x") as file:
-                    file.write(record)
-                    flush(file)
-                break
-            except FileExistsError:
-                continue
-        flush_folder(folder)
-
-    @property
-    def superseded(self) -> bool:
-        """Whether a newer attempt has begun."""
-        return max(_attempt_numbers(self._folder), default=0) > self.number
-
-
 __all__ = [
-    "Attempts",
     "Broken",
     "Checkpoint",
     "CheckpointStore",

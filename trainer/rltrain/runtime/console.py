@@ -6,6 +6,7 @@ from typing import Final, TextIO
 from rich.console import Console as RichConsole
 from rich.progress import BarColumn, TaskID, TextColumn
 from rich.progress import Progress as RichProgress
+from rich.table import Column
 
 from rltrain.api.job import Stop
 from rltrain.api.status import CheckpointStatus, Progress
@@ -36,8 +37,9 @@ class PlainConsole(Silent):
         self._stream.flush()
 
     def finished(self, outcome: RunResult) -> None:
-        self._stream.write(conclude(outcome) + "\n")
-        self._stream.flush()
+        if outcome.state != "Failed":  # whoever ends the process tells why
+            self._stream.write(conclude(outcome) + "\n")
+            self._stream.flush()
 
 
 class LiveConsole(Silent):
@@ -47,7 +49,12 @@ class LiveConsole(Silent):
         self._stop = stop
         self._console = RichConsole(file=stream)
         self._bar = RichProgress(
-            BarColumn(bar_width=24), TextColumn("{task.description}"), console=self._console, transient=True
+            BarColumn(bar_width=24),
+            # A second line would be left behind at each redraw of a narrow terminal.
+            TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis")),
+            console=self._console,
+            transient=True,
+            refresh_per_second=4,
         )
         self._task: TaskID = self._bar.add_task("starting", total=1.0)
         self._bar.start()
@@ -57,7 +64,8 @@ class LiveConsole(Silent):
 
     def finished(self, outcome: RunResult) -> None:
         self._bar.stop()
-        self._console.print(conclude(outcome), highlight=False, markup=False)
+        if outcome.state != "Failed":
+            self._console.print(conclude(outcome), highlight=False, markup=False)
 
     def _share(self, progress: Progress) -> float:
         shares = [0.0]
@@ -71,7 +79,8 @@ class LiveConsole(Silent):
 def describe(progress: Progress) -> str:
     """One line: steps, return, throughput, time left."""
     if progress.phase == "Starting":
-        return f"starting: {progress.workers_healthy} of {progress.workers_wanted} workers are there"
+        there = f": {progress.workers_healthy} of {progress.workers_wanted} workers are there"
+        return f"starting{there if progress.workers_wanted else ''}"
     parts = [f"{progress.env_steps:,} steps", f"{progress.episodes:,} episodes"]
     if progress.episode_return_mean is not None:
         parts.append(f"return {progress.episode_return_mean:.2f}")

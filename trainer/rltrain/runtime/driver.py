@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Final, TypeVar
 
 from rltrain.api import names
@@ -14,10 +13,10 @@ from rltrain.api.job import RLTrainingJob
 from rltrain.api.status import CheckpointStatus, Progress
 from rltrain.flow import Backend, MetricsContext, ShardFailure, Signal
 from rltrain.flow.metrics import EPISODES, STEPS_SAMPLED, STEPS_TRAINED
-from rltrain.flow.serial import SerialBackend
 from rltrain.ops.report import Result, summarise
+from rltrain.runtime.attempts import Attempts
 from rltrain.runtime.build import Training
-from rltrain.runtime.checkpoint import Attempts, Checkpoint, find_checkpoint, require_same
+from rltrain.runtime.checkpoint import Checkpoint, require_same
 from rltrain.runtime.clocks import StepClock, WallClock
 from rltrain.runtime.criteria import Standing, eta_seconds, reached
 from rltrain.runtime.interrupts import Interrupts
@@ -47,6 +46,9 @@ class Driver:
         interrupts: active signal handlers.
         attempt: this start's record.
         checkpoint: what to go on from.
+
+    Attributes:
+        saved: the newest checkpoint.
     """
 
     def __init__(
@@ -65,9 +67,9 @@ class Driver:
         self._interrupts = interrupts
         self._attempt = attempt
         self._resumed = checkpoint
-        self._saved: Checkpoint | None = checkpoint
+        self.saved: Checkpoint | None = checkpoint
         self._metrics = MetricsContext(window=job.spec.config.metrics_num_episodes_for_smoothing)
-        clock = StepClock(self._metrics) if isinstance(backend, SerialBackend) else WallClock()
+        clock = StepClock(self._metrics) if backend.serial else WallClock()
         self._clock = self._metrics.clock = clock
         self._backend = backend
         self._speed: float | None = None
@@ -177,7 +179,7 @@ class Driver:
     def _interrupted(self, training: Training) -> RunResult:
         by_user = self._interrupts.asked == "interrupted"
         self._save_or_complain(training)
-        checkpoint = self._saved
+        checkpoint = self.saved
         return replace(
             self._outcome("interrupted" if by_user else "terminated", checkpoint),
             state="Interrupted",
@@ -202,7 +204,7 @@ class Driver:
                 training, lambda: (training.summary(self._attempt.number), training.get_state())
             )
             checkpoint = self._directory.checkpoints.save(training.identity, summary, parts)
-        self._saved = checkpoint
+        self.saved = checkpoint
         self._observers.saved(
             CheckpointStatus(path=str(checkpoint.path), env_steps=checkpoint.summary.env_steps, saved_at=now())
         )
@@ -257,18 +259,6 @@ def _despite_losses(training: Training, read: Callable[[], T]) -> T:
             return read()
         except ShardFailure as failure:
             training.workers.failed([failure])
-
-
-def latest_checkpoint(directory: RunDirectory, resume_from: Path | None) -> Checkpoint | None:
-    """Where a run goes on from: its own newest whole checkpoint, else what `checkpoint.resumeFrom` names, else nothing.
-
-    Raises:
-        CheckpointUnusable: there are checkpoints, but none is whole.
-    """
-    own = directory.checkpoints.newest()
-    if own is not None or resume_from is None:
-        return own
-    return find_checkpoint(resume_from)
 
 
 def now() -> str:

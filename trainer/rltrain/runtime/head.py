@@ -6,9 +6,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from rltrain.api import names
 from rltrain.api.errors import InvalidInput, RltrainError, TrainingFailed
@@ -16,11 +16,14 @@ from rltrain.api.job import RLTrainingJob
 from rltrain.flow import Actor
 from rltrain.runtime.interrupts import Interrupts
 from rltrain.runtime.node import answers
-from rltrain.runtime.observers import Observer, Observers, ResultsFile, TensorBoard, finite
+from rltrain.runtime.observers import finite
 from rltrain.runtime.pod import Pod, start_ray
 from rltrain.runtime.processes import adopt_orphans, kill_descendants
 from rltrain.runtime.result import RunResult
 from rltrain.runtime.session import STARTS, cluster_session, prepare_environment
+
+if TYPE_CHECKING:
+    from rltrain.runtime.rundir import RunDirectory
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +35,8 @@ LEAVE_SECONDS: Final = 60.0
 ACTOR_SECONDS: Final = 5.0
 """How long actors have to pass the word on, before nodes are told by a process started for that."""
 TERMINATION_BYTES: Final = 3000
+FOR_GOOD: Final = (names.EXIT_DONE, names.EXIT_DEADLINE)
+"""Ends of training after which no head is started again; so does exit 2, which more than training may end in."""
 
 
 def serve() -> int:
@@ -71,48 +76,36 @@ def _work(pod: Pod, interrupts: Interrupts) -> RunResult:
     try:
         job = load_job(pod.manifest, [])
         directory = RunDirectory(pod.run_directory, job.spec.checkpoint.keep)
-        directory.open(resume=True)
+        directory.open()
         return _train(pod, job, directory, interrupts)
     except InvalidInput as error:
         outcome = _failed(error)
-        directory.open(resume=True)
+        directory.open()
         directory.finish(outcome)
         tell_nodes([])
         return outcome
 
 
-def _train(pod: Pod, job: RLTrainingJob, directory: Any, interrupts: Interrupts) -> RunResult:
-    from rltrain.api.resolve import resolved_yaml
+def _train(pod: Pod, job: RLTrainingJob, directory: "RunDirectory", interrupts: Interrupts) -> RunResult:
     from rltrain.flow.ray_backend import RayBackend
     from rltrain.runtime.build import gpus_of, role_of
-    from rltrain.runtime.checkpoint import Attempts
     from rltrain.runtime.console import PlainConsole
-    from rltrain.runtime.driver import Driver, failure, latest_checkpoint
     from rltrain.runtime.kubernetes_progress import kubernetes_progress
+    from rltrain.runtime.train import train
 
-    attempt = Attempts(directory.attempts, owner=pod.pod_uid)
     resume_from = job.spec.checkpoint.resume_from
-    checkpoint = latest_checkpoint(directory, None if resume_from is None else pod.data / resume_from)
-    directory.write_manifest(resolved_yaml(job))
-    resumed_at = checkpoint.summary.env_steps if checkpoint else None
-    observers: list[Observer] = [
-        ResultsFile(directory.results, resumed_at),
-        TensorBoard(directory.path, resumed_at),
-        PlainConsole(sys.stderr),
-    ]
     progress = kubernetes_progress(pod)
-    if progress is not None:
-        observers.append(progress)
-    everyone = Observers(observers)
     backend = RayBackend(gpus_of(role_of(job)))
-    try:
-        outcome = Driver(job, directory, backend, everyone, interrupts, attempt, checkpoint).run()
-        if outcome.state != "Interrupted":
-            directory.finish(outcome)
-    except RltrainError as error:
-        everyone.finished(failure(error, checkpoint))
-        raise
-    everyone.finished(outcome)
+    outcome = train(
+        job,
+        directory,
+        owner=pod.pod_uid,
+        resume_from=None if resume_from is None else pod.data / resume_from,
+        session=lambda: nullcontext(backend),
+        watchers=[PlainConsole(sys.stderr), *([progress] if progress else [])],
+        interrupts=interrupts,
+        for_good=lambda outcome: outcome.exit_code in FOR_GOOD,
+    )
     if outcome.state != "Interrupted":
         tell_nodes(backend.actors)
     return outcome

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import sys
 from collections.abc import Callable
 from types import FrameType
 from typing import Literal
@@ -12,7 +11,7 @@ from rltrain.runtime.processes import kill_descendants
 
 
 class Interrupts:
-    """Context manager that turns signals into `asked`.
+    """Context manager that turns signals into `asked`; it may be entered again, and what was asked stays.
 
     Attributes:
         asked: which of the two has come, or None.
@@ -38,13 +37,15 @@ class Interrupts:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.asked is not None and number == signal.SIGINT:
-            sys.stderr.write("interrupted twice: leaving without saving\n")
-            sys.stderr.flush()
+            _say("interrupted again: leaving at once, nothing more is saved")
             kill_descendants()  # some of Ray's would live on for a while
             for clean in self.on_leaving:
                 clean()
             os._exit(names.EXIT_INTERRUPTED)
         self.asked = "interrupted" if number == signal.SIGINT else "terminated"
         if number == signal.SIGINT:
-            sys.stderr.write("interrupted: saving a checkpoint (once more to leave at once)\n")
-            sys.stderr.flush()
+            _say("interrupted: stopping as soon as everything is saved (once more to leave at once)")
+
+
+def _say(words: str) -> None:
+    os.write(2, f"{words}\n".encode())  # a signal may have come in the middle of another write

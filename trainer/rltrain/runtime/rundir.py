@@ -1,14 +1,24 @@
 """The run directory: what is in it, and who may write to it."""
 
+import errno
+import fcntl
 import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Final
 
-from rltrain.api.errors import RunDirectoryInUse, StorageFull
+from rltrain.api.errors import RltrainError, RunDirectoryUnusable, StorageFull
+from rltrain.runtime.attempts import Attempts
 from rltrain.runtime.checkpoint import CheckpointStore
 from rltrain.runtime.observers import finite
 from rltrain.runtime.result import RunResult
-from rltrain.runtime.state_files import write_atomically
+from rltrain.runtime.state_files import FULL, write_atomically
+
+_LOCK: Final = ".lock"
 
 
 @dataclass(frozen=True)
@@ -35,23 +45,50 @@ class RunDirectory:
     def checkpoints(self) -> CheckpointStore:
         return CheckpointStore(self.path / "checkpoints", self.keep)
 
-    def open(self, *, resume: bool) -> None:
-        """Make the directory, or take up an existing one.
+    def open(self) -> None:
+        """Make the directory, or take an existing run up, even from a process that still writes to it.
 
         Raises:
-            RunDirectoryInUse: it isn't empty and `resume` wasn't asked for, or it isn't a directory.
-            StorageFull: it can't be made.
+            RunDirectoryUnusable: it holds something else than a run, or can't be made.
+            StorageFull: there is no room for it.
         """
-        if self.path.exists() and not self.path.is_dir():
-            raise RunDirectoryInUse(f"{self.path} is a file: give a directory with --out")
-        if not resume and self.path.is_dir() and any(self.path.iterdir()):
-            raise RunDirectoryInUse(
-                f"{self.path} holds an earlier run: give --resume to go on with it, or another directory with --out"
-            )
-        try:
+        with self._told("made"):
+            # A file in its place is told by mkdir.
+            if self.path.is_dir() and not self.attempts.is_dir() and any(_others(self.path)):
+                raise RunDirectoryUnusable(
+                    f"{self.path} holds something that isn't a run, such as {next(_others(self.path)).name}: "
+                    "give another directory with --out"
+                )
             self.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise StorageFull(f"{self.path} can't be made ({error.strerror}): give another with --out") from error
+
+    @contextmanager
+    def hold(self, *, resume: bool) -> Iterator[None]:
+        """`open`, and keep the directory to this process until it leaves.
+
+        An earlier run that never came to a checkpoint is started over.
+
+        Raises:
+            RunDirectoryUnusable: as `open`, or another process has it, or there is a run and `resume` wasn't asked for.
+            StorageFull: as `open`.
+        """
+        self.open()
+        with self._told("written"):
+            lock = (self.path / _LOCK).open("a+")
+        with lock:
+            self._lock(lock.fileno())
+            if not resume:
+                if self.checkpoints:
+                    raise RunDirectoryUnusable(
+                        f"{self.path} holds an earlier run: give --resume to go on with it, "
+                        "or another directory with --out"
+                    )
+                self._clear()
+            yield
+
+    def attempt(self, owner: str) -> Attempts:
+        """The record of this start; the newest one owns the directory. Raises RunDirectoryUnusable, StorageFull."""
+        with self._told("written"):
+            return Attempts(self.attempts, owner)
 
     def write_manifest(self, text: str) -> None:
         """manifest.yaml, as resolved. Raises StorageFull."""
@@ -61,6 +98,10 @@ class RunDirectory:
         """finished.json: this run is over for good. Raises StorageFull."""
         self._write("finished.json", json.dumps(finite(outcome.to_json()), indent=1))
 
+    def unfinish(self) -> None:
+        """The run goes on after all."""
+        (self.path / "finished.json").unlink(missing_ok=True)
+
     def outcome(self) -> RunResult | None:
         """How the run ended, if it is over for good."""
         try:
@@ -69,10 +110,47 @@ class RunDirectory:
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
-    def _write(self, name: str, text: str) -> None:
+    def _lock(self, descriptor: int) -> None:
         try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(descriptor, 20, 0).decode() or "another one"
+            raise RunDirectoryUnusable(
+                f"{self.path} is in use by process {holder}: wait for its end, stop it, "
+                "or give another directory with --out"
+            ) from None
+        except OSError:
+            return  # some network file systems have no locks
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, str(os.getpid()).encode())
+
+    def _clear(self) -> None:
+        """Remove what a run without checkpoints has written."""
+        shutil.rmtree(self.attempts, ignore_errors=True)
+        for written in (self.results, *self.path.glob("events.out.tfevents.*")):
+            written.unlink(missing_ok=True)
+        self.unfinish()
+
+    def _write(self, name: str, text: str) -> None:
+        with self._told(f"written ({name})"):
             write_atomically(self.path / name, text.encode())
+
+    @contextmanager
+    def _told(self, done: str) -> Iterator[None]:
+        """Failures of the file system as sentences."""
+        try:
+            yield
         except OSError as error:
-            raise StorageFull(
-                f"{self.path / name} can't be written ({error.strerror}): free some space or give another directory"
-            ) from error
+            what = f"{self.path} can't be {done}: {error.strerror}"
+            wrong: RltrainError = RunDirectoryUnusable(f"{what}; give another directory with --out")
+            if error.errno in FULL:
+                wrong = StorageFull(f"{what}; free some space, or give another directory with --out")
+            elif error.errno in (errno.EEXIST, errno.ENOTDIR):
+                wrong = RunDirectoryUnusable(f"{self.path} is, or is below, a file: give a directory with --out")
+            raise wrong from error
+
+
+def _others(folder: Path) -> Iterator[Path]:
+    """What lies in a folder, without what a run leaves that was refused before it began."""
+    with suppress(OSError):
+        yield from (entry for entry in sorted(folder.iterdir()) if entry.name != _LOCK)

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 STARTS: Final = 3
 
 OBJECT_STORE_BYTES: Final = 512 * 1024 * 1024
-_SOCKET_ROOM: Final = 30
+_SOCKET_ROOM: Final = 28
 """Longest temporary folder below which Ray's socket paths stay within the system's 107 characters."""
 
 
@@ -82,7 +82,7 @@ def _start(slots: int, folder: Path) -> None:
                 logging_level="ERROR",
                 configure_logging=False,
                 _node_ip_address="127.0.0.1",
-                _temp_dir=str(folder),
+                _temp_dir=str(folder / "r"),  # Ray lets everybody write to it, so it lies in a folder of ours
             )
             return
         except Exception as error:

@@ -1,5 +1,6 @@
 """State trees on disk: the arrays in an .npz, everything else in a .json beside it. No pickle either way."""
 
+import errno
 import json
 import os
 import zipfile
@@ -11,6 +12,8 @@ import numpy as np
 from rltrain.state import Array, State
 
 ARRAY_KEY: Final = "__array__"
+FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Errors of a file system without room."""
 
 
 def write_state(folder: Path, part: str, state: State) -> list[Path]:
