@@ -7,29 +7,16 @@ from functools import cached_property
 from typing import Any
 
 from rltrain.api import names
-from rltrain_operator.render import ANNOTATION_MANIFEST, Object
+from rltrain.api.seen import Object, SeenJob
+from rltrain_operator.render import ANNOTATION_MANIFEST
 
 ChildKey = tuple[str, str]
 """Kind and name of a child, in its job's namespace."""
 
 
 @dataclass(frozen=True)
-class JobView:
-    """An RLTrainingJob as it stands in the cluster, valid or not."""
-
-    raw: Object
-
-    @property
-    def name(self) -> str:
-        return str(self.raw["metadata"]["name"])
-
-    @property
-    def namespace(self) -> str:
-        return str(self.raw["metadata"]["namespace"])
-
-    @property
-    def uid(self) -> str:
-        return str(self.raw["metadata"]["uid"])
+class JobView(SeenJob):
+    """What the planner reads of a job."""
 
     @property
     def generation(self) -> int:

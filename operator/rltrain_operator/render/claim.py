@@ -1,14 +1,10 @@
 """The volume claim for checkpoints, which outlives the job."""
 
 from rltrain.api import names
+from rltrain.api.seen import claim_name
 from rltrain_operator.render.context import Context, Object
 
 DEFAULT_SIZE = "10Gi"
-
-
-def claim_name(ctx: Context) -> str:
-    """The claim that the head mounts: the user's, or ours."""
-    return ctx.job.spec.checkpoint.storage.claim or f"{ctx.name}-checkpoints"
 
 
 def claim(ctx: Context) -> Object | None:
@@ -29,6 +25,6 @@ def claim(ctx: Context) -> Object | None:
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
-        "metadata": {"name": claim_name(ctx), "namespace": ctx.namespace, "labels": labels},
+        "metadata": {"name": claim_name(ctx.name), "namespace": ctx.namespace, "labels": labels},
         "spec": spec,
     }

@@ -5,9 +5,7 @@ from typing import Any
 
 from rltrain.api import names
 from rltrain.api.job import RLTrainingJob
-
-Object = dict[str, Any]
-"""A Kubernetes object, as JSON."""
+from rltrain.api.seen import Object as Object
 
 OFFLINE_UID = "00000000-0000-0000-0000-000000000000"
 """Stands in for the UID of a job that the API server hasn't seen."""

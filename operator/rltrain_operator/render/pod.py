@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from rltrain.api import names
+from rltrain.api.seen import claim_name
 from rltrain.api.storage import Code
 from rltrain_operator.render import configmap, secret
-from rltrain_operator.render.claim import claim_name
 from rltrain_operator.render.context import Context, Object
 from rltrain_operator.render.overlay import overlay
 from rltrain_operator.render.quantity import quantity_bytes
@@ -143,7 +143,8 @@ def _volumes(ctx: Context, role: RoleView) -> Iterator[Object]:
     yield {"name": "tmp", "emptyDir": {}}
     yield {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": role.spec.shared_memory_size}}
     if role.is_head:
-        yield {"name": "data", "persistentVolumeClaim": {"claimName": claim_name(ctx)}}
+        claim = claim_name(ctx.name, ctx.job.spec.checkpoint.storage.claim)
+        yield {"name": "data", "persistentVolumeClaim": {"claimName": claim}}
     if ctx.job.spec.code is not None:
         yield {"name": "code", **_code_source(ctx.job.spec.code)}
 

@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
+from rltrain.api.load import validate
 from rltrain.cli.jobs import JobView, age, finite
+from rltrain_operator.render import OperatorConfig, render
 from unit.cli.conftest import Object, condition, job
 
 ACCEPTED = condition("Accepted", "True", "ManifestValid", "The manifest is valid.")
@@ -46,6 +48,19 @@ def test_json_holds_neither_nan_nor_infinity() -> None:
 
     assert seen(progress=progress).to_json()["progress"]["episode_return_mean"] is None
     assert finite({"a": [float("nan"), 1.5], "b": float("-inf")}) == {"a": [None, 1.5], "b": None}
+
+
+@pytest.mark.parametrize("storage", [{}, {"claim": "mine"}])
+def test_claim_is_the_one_that_the_operator_lets_the_head_mount(storage: Object) -> None:
+    spec = {**job()["spec"], "checkpoint": {"storage": storage}}
+    metadata = {"name": "x", "namespace": "default", "uid": "u"}
+    made_for, problems = validate({**job(), "metadata": metadata, "spec": spec})
+    assert made_for is not None, problems
+
+    head = render(made_for, OperatorConfig("trainer"))[-1]["spec"]["template"]["spec"]
+
+    (mounted,) = [v["persistentVolumeClaim"]["claimName"] for v in head["volumes"] if v["name"] == "data"]
+    assert JobView({**job(), "metadata": metadata, "spec": spec}).claim == mounted
 
 
 def test_age_reads_the_api_servers_times() -> None:

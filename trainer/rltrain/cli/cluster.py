@@ -19,10 +19,8 @@ from websocket import WebSocketException
 from rltrain.api import names
 from rltrain.api.errors import ApiUnreachable, RltrainError
 from rltrain.api.nearest import did_you_mean
+from rltrain.api.seen import Object
 from rltrain.cli.refusals import Address, refusal
-
-Object = dict[str, Any]
-"""A Kubernetes object, as JSON."""
 
 FIELD_MANAGER: Final = "rltrain-cli"
 CONNECT_SECONDS: Final = 10.0

@@ -7,8 +7,9 @@ import typer
 
 from rltrain.api import names
 from rltrain.api.errors import RltrainError
+from rltrain.api.seen import claim_name
 from rltrain.cli.cluster import Cluster, connect
-from rltrain.cli.jobs import JobView, get_job, own_claim
+from rltrain.cli.jobs import JobView, get_job
 from rltrain.cli.options import Context, Job, Namespace
 from rltrain.cli.refusals import NoSuchObject
 
@@ -53,12 +54,12 @@ def delete(
 def _claim(cluster: Cluster, job: str) -> str | None:
     """The claim that was made for jobs of this name, if it is there; never one that a user brought."""
     try:
-        found = cluster.get("persistentvolumeclaims", own_claim(job))
+        found = cluster.get("persistentvolumeclaims", claim_name(job))
     except NoSuchObject:
         return None
     labels = found["metadata"].get("labels") or {}
     made_by_us = labels.get(names.LABEL_MANAGED_BY) == names.MANAGED_BY and labels.get(names.LABEL_JOB) == job
-    return own_claim(job) if made_by_us else None
+    return claim_name(job) if made_by_us else None
 
 
 def _wait(cluster: Cluster, job: JobView) -> None:

@@ -8,7 +8,8 @@ import typer
 
 from rltrain.api import names
 from rltrain.api.errors import ApiUnreachable, RltrainError
-from rltrain.cli.cluster import PATIENCE_SECONDS, Cluster, Object
+from rltrain.api.seen import Object
+from rltrain.cli.cluster import PATIENCE_SECONDS, Cluster
 from rltrain.cli.jobs import JobView, pods_of
 from rltrain.cli.pods import container_started, container_status, log_name
 from rltrain.cli.refusals import NoSuchObject, Refused

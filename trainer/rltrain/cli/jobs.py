@@ -10,30 +10,17 @@ from typing import Any, Final
 
 from rltrain.api import names
 from rltrain.api.nearest import did_you_mean
+from rltrain.api.seen import Object, SeenJob, claim_name
 from rltrain.api.status import Condition, JobStatus
-from rltrain.cli.cluster import Cluster, Object
+from rltrain.cli.cluster import Cluster
 from rltrain.cli.refusals import NoSuchObject
 
 EXIT_BY_REASON: Final = {"DeadlineExceeded": names.EXIT_DEADLINE}
 
 
 @dataclass(frozen=True)
-class JobView:
-    """An RLTrainingJob as the API server hands it out."""
-
-    raw: Object
-
-    @property
-    def name(self) -> str:
-        return str(self.raw["metadata"]["name"])
-
-    @property
-    def namespace(self) -> str:
-        return str(self.raw["metadata"]["namespace"])
-
-    @property
-    def uid(self) -> str:
-        return str(self.raw["metadata"]["uid"])
+class JobView(SeenJob):
+    """What the commands read of a job."""
 
     @property
     def plan(self) -> str:
@@ -47,12 +34,12 @@ class JobView:
     def claim(self) -> str:
         """Name of the claim with the run directory."""
         storage = (self.raw["spec"].get("checkpoint") or {}).get("storage") or {}
-        return storage.get("claim") or own_claim(self.name)
+        return claim_name(self.name, storage.get("claim"))
 
     @property
     def has_own_claim(self) -> bool:
         """Whether the claim was made for the job, rather than given to it."""
-        return self.claim == own_claim(self.name)
+        return self.claim == claim_name(self.name)
 
     @cached_property
     def status(self) -> JobStatus:
@@ -110,11 +97,6 @@ class JobView:
             "state": self.state,
         }
         return {key: finite(value) for key, value in known.items()}
-
-
-def own_claim(job: str) -> str:
-    """Name of the claim that is made for a job."""
-    return f"{job}-checkpoints"
 
 
 def get_job(cluster: Cluster, name: str) -> JobView:

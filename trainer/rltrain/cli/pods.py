@@ -3,7 +3,7 @@
 from typing import Final
 
 from rltrain.api import names
-from rltrain.cli.cluster import Object
+from rltrain.api.seen import Object
 
 CONTAINER: Final = "rltrain"
 _INDEX: Final = "batch.kubernetes.io/job-completion-index"

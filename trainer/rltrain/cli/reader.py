@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from rltrain.api import names
 from rltrain.api.errors import RltrainError
-from rltrain.cli.cluster import Cluster, Object
+from rltrain.api.seen import Object
+from rltrain.cli.cluster import Cluster
 from rltrain.cli.jobs import JobView
 from rltrain.cli.pods import CONTAINER, is_running
 from rltrain.cli.refusals import NoSuchObject
