@@ -9,6 +9,8 @@ BIN := $(VENV)/bin
 TESTBED := PYTHONPATH=tests $(BIN)/python -m testbed
 UV_VERSION = $(shell sed -n 's/^uv==\([0-9.]*\).*/\1/p' requirements/dev.txt)
 export KUBECONFIG_TESTBED := $(CURDIR)/.cluster/kubeconfig
+# Where set, each of the many processes that tests start compiles torch anew, for seconds.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help
 help: ## list all targets
