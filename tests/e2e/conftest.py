@@ -1,15 +1,16 @@
-"""An installed operator, and a namespace of its own for each test."""
+"""An installed operator, and namespaces for tests; what a failure needs to be understood is printed with it."""
 
 import json
-import subprocess
-import sys
-import uuid
 from collections.abc import Iterator
 
 import pytest
 
 from e2e.installation import NAMESPACE, RELEASE, Images, Operator, helm
 from e2e.kube import ROOT, Kube
+from e2e.namespaces import Namespaces
+from testbed.cluster import choose
+
+_NAMESPACES = pytest.StashKey[Namespaces]()
 
 
 @pytest.fixture(scope="session")
@@ -29,14 +30,39 @@ def operator(images: Images) -> Iterator[Operator]:
     helm("uninstall", RELEASE, "--namespace", NAMESPACE, "--wait")
 
 
+@pytest.fixture(scope="session")
+def namespaces(operator: Operator, request: pytest.FixtureRequest) -> Iterator[Namespaces]:
+    """Makes namespaces; all of them must be gone before the operator is."""
+    choose().volumes()
+    made = request.session.stash[_NAMESPACES] = Namespaces()
+    yield made
+    made.wait_gone()
+
+
 @pytest.fixture
-def kube(operator: Operator) -> Iterator[Kube]:
-    """A fresh namespace that admits only `restricted` pods, deleted afterwards with all that is in it."""
-    subprocess.run([sys.executable, "-m", "testbed", "volumes"], cwd=ROOT / "tests", check=True, capture_output=True)
-    kube = Kube(f"e2e-{uuid.uuid4().hex[:8]}")
-    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
-    kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": kube.namespace, "labels": labels}})
-    yield kube
-    # Jobs first: with their pods still there, the namespace's end comes in several rounds of ever longer waits.
-    kube.kubectl("delete", "rltj", "--all", "--timeout=60s")
-    kube.kubectl("delete", "namespace", kube.namespace, "--wait=true", "--timeout=120s")
+def kube(namespaces: Namespaces) -> Iterator[Kube]:
+    """A namespace of the test's own."""
+    made = namespaces.make()
+    yield made
+    namespaces.end(made)
+
+
+@pytest.fixture(scope="module")
+def shared(namespaces: Namespaces) -> Iterator[Kube]:
+    """A namespace that the tests of one file share."""
+    made = namespaces.make()
+    yield made
+    namespaces.end(made)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]):  # type: ignore[no-untyped-def]
+    """A failure comes with the story of the jobs that were there."""
+    report = yield
+    namespaces = item.session.stash.get(_NAMESPACES, None)
+    if report.failed and namespaces is not None:
+        for kube in namespaces.open:
+            report.sections.append((f"namespace {kube.namespace}", kube.story()))
+        logs = Kube(NAMESPACE).run("logs", f"deployment/{RELEASE}", "--tail=100").stdout
+        report.sections.append(("operator", logs))
+    return report

@@ -1,10 +1,9 @@
 """What the cluster tests do to a cluster: all of it through kubectl, as a user would."""
 
 import json
-import os
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,6 +14,8 @@ T = TypeVar("T")
 ROOT = Path(__file__).parents[2]
 JOB_LABEL = "rltrain.dev/job"
 ROLE_LABEL = "rltrain.dev/role"
+POLL_SECONDS = 0.5
+_KUBECTL = str(ROOT / ".cluster/bin/kubectl")
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Kube:
     def run(self, *args: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
         """Run kubectl in the namespace, whatever comes of it."""
         return subprocess.run(
-            ["kubectl", "-n", self.namespace, *args], input=stdin, capture_output=True, text=True, timeout=300
+            [_KUBECTL, "-n", self.namespace, *args], input=stdin, capture_output=True, text=True, timeout=300
         )
 
     def apply(self, *objects: Object) -> None:
@@ -63,29 +64,36 @@ class Kube:
         assert job is not None, f"no RLTrainingJob {name} in {self.namespace}"
         return job
 
-    def wait(self, what: str, probe: Callable[[], T | None], timeout: float, job: str | None = None) -> T:
+    def wait(self, what: str, probe: Callable[[], T | None], timeout: float) -> T:
         """Ask until `probe` returns something true; what it returned.
 
         Raises:
-            AssertionError: after `timeout` seconds, with the story of `job` so far.
+            AssertionError: after `timeout` seconds.
         """
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
             if found := probe():
                 return found
-            time.sleep(0.5)
-        raise AssertionError(f"not within {timeout:.0f} s: {what}\n{self.story(job)}")
+            time.sleep(POLL_SECONDS)
+        raise AssertionError(f"not within {timeout:.0f} s: {what}")
 
-    def story(self, job: str | None) -> str:
-        """Everything that tells why a job is where it is."""
+    def wait_gone(self, kind: str, name: str, timeout: float) -> None:
+        """Wait until there is no such object, to the moment."""
+        self.kubectl("wait", "--for=delete", f"{kind}/{name}", f"--timeout={timeout:.0f}s")
+
+    def story(self) -> str:
+        """Everything that tells why the jobs here are where they are."""
         parts = [self.run("get", "rltj,jobs,pods,pvc,svc", "-o", "wide").stdout]
         parts.append(self.run("get", "events", "--sort-by=.lastTimestamp").stdout[-6000:])
-        if job:
-            parts.append(self.run("get", "rltj", job, "-o", "jsonpath={.status}").stdout)
-            for pod in self.pods(job):
-                name = pod["metadata"]["name"]
-                parts.append(f"--- {name}\n{self.run('logs', name, '--tail=40').stdout}")
+        for name in self._names("rltj"):
+            parts.append(f"--- {name}\n{self.run('get', 'rltj', name, '-o', 'jsonpath={.status}').stdout}")
+        for name in self._names("pods"):
+            done = self.run("logs", name, "--all-containers", "--tail=60")
+            parts.append(f"--- {name}\n{done.stdout}{done.stderr}")
         return "\n".join(parts)
+
+    def _names(self, kind: str) -> list[str]:
+        return self.run("get", kind, "-o", "jsonpath={.items[*].metadata.name}").stdout.split()
 
     def wait_finished(self, job: str, timeout: float) -> Object:
         """The job once it is Succeeded or Failed."""
@@ -94,7 +102,7 @@ class Kube:
             found = self.job(job)
             return found if {condition(found, "Succeeded"), condition(found, "Failed")} & {"True"} else None
 
-        return self.wait(f"{job} Succeeded or Failed", finished, timeout, job)
+        return self.wait(f"{job} Succeeded or Failed", finished, timeout)
 
     def wait_steps(self, job: str, steps: int, timeout: float) -> Object:
         """The job once its progress says at least `steps` env steps."""
@@ -103,7 +111,7 @@ class Kube:
             found = self.job(job)
             return found if progress(found).get("envSteps", 0) >= steps else None
 
-        return self.wait(f"{job} at {steps} env steps", trained, timeout, job)
+        return self.wait(f"{job} at {steps} env steps", trained, timeout)
 
 
 def condition(job: Object, kind: str) -> str | None:
@@ -127,17 +135,3 @@ def _condition(job: Object, kind: str) -> Object:
 def progress(job: Object) -> Object:
     found: Object = job.get("status", {}).get("progress", {})
     return found
-
-
-def rltrain(*args: str, env: Mapping[str, str] | None = None, check: bool = True) -> subprocess.CompletedProcess[str]:
-    """Run the command line as users have it."""
-    done = subprocess.run(
-        [str(ROOT / ".venv/bin/rltrain"), *args],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        env={**os.environ, **(env or {})},
-    )
-    if check and done.returncode != 0:
-        raise AssertionError(f"rltrain {' '.join(args)} exited {done.returncode}:\n{done.stdout}{done.stderr}")
-    return done

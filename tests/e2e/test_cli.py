@@ -1,97 +1,69 @@
-"""The command line on a cluster: from submitting a job to deleting its volume."""
+"""The command line on a cluster, where no training is needed to see what it does."""
 
 import json
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
-from ruamel.yaml import YAML
 
-from e2e.kube import ROOT, Kube, progress, rltrain
-from e2e.manifests import example
+from e2e.cli import rltrain, starting, written
+from e2e.installation import Images
+from e2e.kube import Kube
+from e2e.standin import standin
 
 pytestmark = pytest.mark.cluster
 
 
-def written(folder: Path, name: str, file: str = "cartpole-dqn", **changes: object) -> str:
-    path = folder / f"{name}.yaml"
-    YAML(typ="safe").dump(example(file, name, **changes), path)
-    return str(path)
+def test_submission_tells_each_change_once_and_ends_with_the_jobs_success(
+    shared: Kube, images: Images, tmp_path: Path
+) -> None:
+    manifest = written(tmp_path, standin("submitted", images.operator, life=1))
 
+    done = rltrain("submit", manifest, "-n", shared.namespace, "--wait")
 
-def test_job_is_submitted_followed_fetched_and_deleted_with_its_volume(kube: Kube, tmp_path: Path) -> None:
-    name, namespace = "cli", ("-n", kube.namespace)
-    manifest = written(tmp_path, name, stop={"envSteps": 600})
-
-    with subprocess.Popen(
-        [str(ROOT / ".venv/bin/rltrain"), "submit", manifest, *namespace, "--wait"],
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as submit:
-        kube.wait("the job is there", lambda: kube.get("rltj", name), 30)
-        # With follow the logs wait for the pod, which isn't there yet, and end with the job.
-        followed = rltrain("logs", name, *namespace, "--follow")
-        story = submit.communicate(timeout=60)[0].splitlines()
-    assert submit.returncode == 0
+    story = done.stdout.splitlines()
     assert len(story) == len(set(story)), "one line for each change"
     assert any("Succeeded=True" in line for line in story)
-    lines = followed.stdout.splitlines()
-    assert lines
-    assert {line.split(" | ")[0] for line in lines} == {"head"}
-
-    told = json.loads(rltrain("status", name, *namespace, "-o", "json").stdout)
-    assert (told["state"], told["progress"]["stop_reason"]) == ("Succeeded", "env_steps")
-    assert name in rltrain("status", *namespace).stdout
-    tail = rltrain("logs", name, *namespace, "--tail", "1").stdout
-    assert len(tail.splitlines()) == 1
-
-    # Its head has ended: a pod that may only read does it, in a namespace that admits restricted ones only.
-    rltrain("fetch", name, *namespace, "--out", str(tmp_path / "fetched"))
-    assert [pod for pod in kube.kubectl("get", "pods", "-o", "name").split() if "fetch" in pod] == []
-    evaluated = rltrain("evaluate", str(tmp_path / "fetched"), "--episodes", "1", "--json")
-    assert json.loads(evaluated.stdout.splitlines()[-1])
-
-    assert f"{name}-checkpoints stays" in rltrain("delete", name, *namespace, "--wait").stdout
-    gone = rltrain("logs", name, *namespace, check=False)
-    assert gone.returncode == 2
-    rltrain("delete", name, *namespace, "--purge")
-    kube.wait("the volume's claim is gone", lambda: not kube.kubectl("get", "pvc", "-o", "name").strip(), 60)
 
 
-def test_checkpoint_is_fetched_through_the_head_while_it_trains(kube: Kube, tmp_path: Path) -> None:
-    name = "running"
-    kube.apply(example("cartpole-ddppo", name, stop={"timeSeconds": 3000}, checkpoint__everySeconds=2))
-    kube.wait("a checkpoint", lambda: kube.job(name).get("status", {}).get("checkpoint"), 240, name)
+def test_followed_logs_go_on_with_the_next_attempt_and_end_with_the_cause(shared: Kube, images: Images) -> None:
+    job = standin("attempts", images.operator, life=5, exit_code=1, words="{}", runPolicy={"maxRestarts": 1})
+    container = job["spec"]["head"]["template"]["spec"]["containers"][0]
+    speak = 'import os\nprint("I am", os.environ["RLTRAIN_POD_NAME"], flush=True)\n'
+    container["command"][-1] = speak + container["command"][-1]
+    shared.apply(job)
 
-    rltrain("fetch", name, "-n", kube.namespace, "--out", str(tmp_path / "fetched"))
+    with starting("logs", "attempts", "-n", shared.namespace, "--follow", "--role", "head") as follower:
+        said, beside = follower.communicate(timeout=120)
 
-    (checkpoint,) = (tmp_path / "fetched/checkpoints").iterdir()
-    assert 0 < int(checkpoint.name.split("-")[0]) <= progress(kube.wait_steps(name, 1, 60))["envSteps"] + 10_000
-    waited = rltrain("delete", name, "-n", kube.namespace, "--wait", "--purge")
-    assert "deleted" in waited.stdout
-    assert kube.pods(name) == []
-
-
-def test_failed_job_is_the_exit_code_of_its_submission_and_says_why(kube: Kube, tmp_path: Path) -> None:
-    manifest = written(tmp_path, "no-env", env={"id": "CartPool-v1"})
-
-    done = rltrain("submit", manifest, "-n", kube.namespace, "--wait", check=False)
-
-    assert done.returncode == 1
-    assert "Failed=True UnknownEnvironment" in done.stdout
-    assert "CartPool-v1" in rltrain("status", "no-env", "-n", kube.namespace).stdout
+    lines = said.splitlines()
+    assert len(lines) == len(set(lines)) == 2, said
+    assert all(line.startswith("head | I am attempts-head-0-") for line in lines)
+    assert beside.splitlines()[-1].startswith("Failed: ")
 
 
-def test_user_without_rights_is_told_what_is_missing(kube: Kube, tmp_path: Path) -> None:
-    kube.kubectl("create", "serviceaccount", "guest")
-    token = kube.kubectl("create", "token", "guest").strip()
-    own = json.loads(kube.kubectl("config", "view", "--raw", "--minify", "-o", "json"))
+def test_what_only_the_api_server_can_refuse_is_passed_on(shared: Kube, images: Images, tmp_path: Path) -> None:
+    job = standin("changed", images.operator)
+    rltrain("submit", written(tmp_path, job), "-n", shared.namespace)
+    job["spec"] = {"plan": "DDPPO", "env": {"id": "CartPole-v1"}, "stop": {"envSteps": 1}, "workers": {"replicas": 1}}
+    other = written(tmp_path, job)
+
+    done = rltrain("submit", other, "-n", shared.namespace, check=False)
+    nowhere = rltrain("submit", other, "-n", "no-such-namespace", check=False)
+
+    assert (done.returncode, nowhere.returncode) == (2, 2)
+    assert "plan can't be changed" in done.stderr
+    assert "kubectl create namespace no-such-namespace" in nowhere.stderr
+    assert "Traceback" not in done.stderr + nowhere.stderr
+
+
+def test_user_without_rights_is_told_what_is_missing(shared: Kube, tmp_path: Path) -> None:
+    shared.kubectl("create", "serviceaccount", "guest")
+    token = shared.kubectl("create", "token", "guest").strip()
+    own = json.loads(shared.kubectl("config", "view", "--raw", "--minify", "-o", "json"))
     own["users"][0]["user"] = {"token": token}
     (tmp_path / "kubeconfig").write_text(json.dumps(own))
-    as_guest = {**os.environ, "KUBECONFIG": str(tmp_path / "kubeconfig")}
 
-    done = rltrain("status", "-n", kube.namespace, env=as_guest, check=False)
+    done = rltrain("status", "-n", shared.namespace, env={"KUBECONFIG": str(tmp_path / "kubeconfig")}, check=False)
 
     assert done.returncode == 3
     assert "cannot list resource" in done.stderr

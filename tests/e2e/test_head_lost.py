@@ -16,16 +16,16 @@ def test_job_resumes_from_its_checkpoint_and_ends_well_without_an_operator(
     kube: Kube, operator: Operator, images: Images
 ) -> None:
     name = "head-lost"
-    manifest = example("cartpole-dqn", name, checkpoint__everySeconds=5, checkpoint__keep=100)
+    manifest = example("cartpole-dqn", name, checkpoint__everySeconds=2, checkpoint__keep=100)
     manifest["spec"]["rollouts"] = {"replicas": 1}
     # Long fragments and few updates: this is about what a lost head costs, not about learning.
     manifest["spec"]["config"] |= {"rollout_fragment_length": 50, "training_intensity": 1}
     manifest["spec"]["stop"] = {"envSteps": 30000}
     kube.apply(manifest)
-    kube.wait("both pods are there", lambda: len(kube.pods(name)) == 2, 60, name)
+    kube.wait("both pods are there", lambda: len(kube.pods(name)) == 2, 60)
     operator.scale(0)
     try:
-        kube.wait("a checkpoint", lambda: kube.job(name)["status"].get("checkpoint"), 180, name)
+        kube.wait("a checkpoint", lambda: kube.job(name)["status"].get("checkpoint"), 180)
         head = kube.pods(name, "head")[0]["metadata"]["name"]
         rollout = kube.pods(name, "rollouts")[0]["metadata"]
         kube.delete("pod", head, "--wait=false")
@@ -34,13 +34,12 @@ def test_job_resumes_from_its_checkpoint_and_ends_well_without_an_operator(
             now = progress(kube.job(name))
             return now if now.get("attempt", 0) >= 2 and now["phase"] == "Finished" else None
 
-        last = kube.wait("the second attempt finishes", resumed, 300, name)
+        last = kube.wait("the second attempt finishes", resumed, 300)
         assert last["resumedFromSteps"] > 0  # type: ignore[operator]
         kube.wait(
             "the pods are gone or done with no operator",
             lambda: all(pod["status"]["phase"] == "Succeeded" for pod in kube.pods(name)),
             90,
-            name,
         )
         assert kube.pods(name, "rollouts")[0]["metadata"]["uid"] == rollout["uid"], "the worker rejoined in its pod"
         assert "Succeeded" not in str(kube.job(name)["status"].get("state")), "nobody was there to say so"

@@ -71,7 +71,7 @@ def test_uninstall_leaves_the_definition_and_the_jobs_which_go_on(
     kube: Kube, reinstalled: Operator, images: Images
 ) -> None:
     kube.apply(standin("outlives", images.operator))
-    kube.wait("ClusterReady", lambda: condition(kube.job("outlives"), "ClusterReady") == "True", 60, "outlives")
+    kube.wait("ClusterReady", lambda: condition(kube.job("outlives"), "ClusterReady") == "True", 60)
 
     helm("uninstall", RELEASE, "--namespace", NAMESPACE, "--wait")
 

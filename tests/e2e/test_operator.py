@@ -13,6 +13,15 @@ pytestmark = pytest.mark.cluster
 KINDS = "jobs,services,configmaps,secrets,serviceaccounts,roles,rolebindings,networkpolicies,persistentvolumeclaims"
 
 
+@pytest.fixture(scope="module", autouse=True)
+def doomed(shared: Kube, images: Images) -> Kube:
+    """A namespace that is deleted, with a running job in it, beside the other tests of this file."""
+    shared.apply(standin("inside", images.operator))
+    ready(shared, "inside")
+    shared.kubectl("delete", "namespace", shared.namespace, "--wait=false")
+    return shared
+
+
 def because(kube: Kube, name: str, kind: str, *reasons: str) -> Object:
     """The job, once a condition has one of these reasons."""
 
@@ -20,7 +29,7 @@ def because(kube: Kube, name: str, kind: str, *reasons: str) -> Object:
         job = kube.job(name)
         return job if reason(job, kind) in reasons else None
 
-    return kube.wait(f"{kind} because of {' or '.join(reasons)}", probe, 30, name)
+    return kube.wait(f"{kind} because of {' or '.join(reasons)}", probe, 30)
 
 
 def ready(kube: Kube, name: str) -> Object:
@@ -28,7 +37,7 @@ def ready(kube: Kube, name: str) -> Object:
         job = kube.job(name)
         return job if condition(job, "ClusterReady") == "True" else None
 
-    return kube.wait("ClusterReady", probe, 60, name)
+    return kube.wait("ClusterReady", probe, 60)
 
 
 def children(kube: Kube, name: str) -> dict[str, str]:
@@ -62,34 +71,8 @@ def test_success_carries_the_heads_words_and_removes_the_rest(kube: Kube, images
     assert (condition(job, "Succeeded"), reason(job, "Succeeded")) == ("True", "StopCriterionReached")
     assert "env_steps" in message(job, "Succeeded")
     assert job["status"]["state"] == "Succeeded"
-    kube.wait("the other role is gone", lambda: not kube.get("job", "short-rollouts"), 30, "short")
+    kube.wait("the other role is gone", lambda: not kube.get("job", "short-rollouts"), 30)
     assert kube.get("job", "short-head") is not None, "kept for its logs"
-
-
-def test_cause_of_a_failure_survives_its_pods(kube: Kube, images: Images) -> None:
-    words = json.dumps({"reason": "EnvironmentFailed", "message": "reward is NaN at step 7"})
-    kube.apply(standin("nan", images.operator, life=0, exit_code=1, words=words, runPolicy={"maxRestarts": 0}))
-    kube.wait_finished("nan", 90)
-
-    kube.delete("job", "nan-head")
-    kube.wait("its pods are gone", lambda: not kube.pods("nan"), 60, "nan")
-
-    job = kube.job("nan")
-    assert reason(job, "Failed") == "EnvironmentFailed"
-    assert "reward is NaN at step 7" in message(job, "Failed")
-    assert kube.get("job", "nan-head") is None, "finished is final: it isn't made again"
-
-
-def test_process_that_dies_without_a_word_leaves_its_last_lines(kube: Kube, images: Images) -> None:
-    job = standin("dies", images.operator, runPolicy={"maxRestarts": 0})
-    container = job["spec"]["head"]["template"]["spec"]["containers"][0]
-    container["command"] = ["python", "-c", "import no_such_module"]
-    kube.apply(job)
-
-    found = kube.wait_finished("dies", 90)
-
-    assert reason(found, "Failed") == "RestartsExhausted"
-    assert "No module named 'no_such_module'" in message(found, "Failed")
 
 
 def test_pod_that_the_namespace_does_not_admit_is_told_with_the_rule(kube: Kube, images: Images) -> None:
@@ -127,7 +110,7 @@ def test_missing_code_is_told_and_heals_when_it_appears(kube: Kube, images: Imag
     assert 'configmap "my-envs" not found' in message(found, "ClusterReady")
 
     kube.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "my-envs"}, "data": {"a.py": ""}})
-    kube.wait("ClusterReady", lambda: condition(kube.job("coded"), "ClusterReady") == "True", 150, "coded")
+    kube.wait("ClusterReady", lambda: condition(kube.job("coded"), "ClusterReady") == "True", 150)
 
 
 def test_template_that_is_no_pod_leaves_no_half_job_and_can_be_mended(kube: Kube, images: Images) -> None:
@@ -186,7 +169,7 @@ def test_lost_child_is_made_again(kube: Kube, images: Images) -> None:
         found = kube.get("job", "lost-rollouts")
         return found is not None and found["metadata"]["uid"] != uid
 
-    kube.wait("the Job is there again", again, 30, "lost")
+    kube.wait("the Job is there again", again, 30)
 
 
 def test_token_is_its_jobs_own_and_is_never_written_again(kube: Kube, images: Images, operator: Operator) -> None:
@@ -217,18 +200,9 @@ def test_events_tell_the_story_without_repetition(kube: Kube, images: Images) ->
         events = json.loads(kube.kubectl("get", "events", "-o", "json"))["items"]
         return [event["reason"] for event in events if event["involvedObject"]["kind"] == "RLTrainingJob"]
 
-    kube.wait("the last event", lambda: "StopCriterionReached" in reasons(), 20, "told")
+    kube.wait("the last event", lambda: "StopCriterionReached" in reasons(), 20)
     assert sorted(reasons()) == sorted(set(reasons()))
     assert {"Accepted", "PodsReady", "StopCriterionReached"} <= set(reasons())
-
-
-def test_namespace_with_a_running_job_can_be_deleted(kube: Kube, images: Images) -> None:
-    kube.apply(standin("inside", images.operator))
-    ready(kube, "inside")
-
-    kube.kubectl("delete", "namespace", kube.namespace, "--wait=true", "--timeout=120s")
-
-    kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": kube.namespace}})
 
 
 def test_deleting_a_job_while_its_head_is_being_made_leaves_only_its_volume(kube: Kube, images: Images) -> None:
@@ -239,5 +213,8 @@ def test_deleting_a_job_while_its_head_is_being_made_leaves_only_its_volume(kube
         "only the claim is left",
         lambda: set(children(kube, "brief")) <= {"PersistentVolumeClaim/brief-checkpoints"} and not kube.pods("brief"),
         90,
-        "brief",
     )
+
+
+def test_namespace_with_a_running_job_can_be_deleted(doomed: Kube) -> None:
+    doomed.wait_gone("namespace", doomed.namespace, 120)

@@ -18,6 +18,9 @@ class Cluster(Protocol):
     def images(self, names: dict[str, str]) -> dict[str, str]:
         """Build the named targets (name -> tag) and make them available; name -> reference to use in a pod."""
 
+    def publish(self, reference: str, tag: str) -> None:
+        """Make an image that is available so under another tag too."""
+
     def volumes(self) -> None:
         """Empty the volumes whose claims are gone, so that they can be claimed again."""
 

@@ -54,16 +54,25 @@ def build_and_push(target: str, reference: str) -> None:
         *(f"--target={target}", f"--file={DOCKERFILE}", f"--tag={reference}", *arguments, str(ROOT)),
         log=LOGS / f"build-{target}.log",
     )
-    stream(
-        *buildah("push", "--tls-verify=false", "--compression-format=zstd", "--compression-level=1"),
-        *(reference, f"docker://{reference}"),
-        log=LOGS / f"push-{target}.log",
-    )
+    push(reference, reference)
     # Earlier images go, and with them the layers that nothing else uses: gigabytes, after a change of dependencies.
     name, _, tag = reference.rpartition(":")
     listed = run(*buildah("images", "--format={{.Name}}:{{.Tag}}")).split()
     if old := [known for known in listed if known.startswith(f"{name}:") and not known.endswith(f":{tag}")]:
         run(*buildah("rmi", *old))
+
+
+def push(reference: str, destination: str) -> None:
+    """Push a built image to a registry that speaks plain HTTP, under whatever reference."""
+    run(
+        *buildah("push", "--tls-verify=false", "--compression-format=zstd", "--compression-level=1"),
+        *(reference, f"docker://{destination}"),
+    )
+
+
+def retagged(reference: str, tag: str) -> str:
+    """The reference with another tag."""
+    return f"{reference.rpartition(':')[0]}:{tag}"
 
 
 def trim_registry(data: Path, most_bytes: int = 12 * 2**30) -> None:

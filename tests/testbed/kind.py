@@ -93,9 +93,18 @@ class Kind:
             with step(f"build {reference}"):
                 images.build_with_docker(name, reference)
             with step(f"load {reference}"):
-                run(BIN / "kind", "load", "docker-image", reference, f"--name={CLUSTER}")
+                self._load(reference)
             references[name] = reference
         return references
+
+    def publish(self, reference: str, tag: str) -> None:
+        """Tag with Docker and load into the node."""
+        other = images.retagged(reference, tag)
+        run("docker", "tag", reference, other)
+        self._load(other)
+
+    def _load(self, reference: str) -> None:
+        run(BIN / "kind", "load", "docker-image", reference, f"--name={CLUSTER}")
 
     def volumes(self) -> None:
         """Nothing to do: kind's provisioner makes them."""

@@ -15,7 +15,8 @@ COREFILE = """\
   }
 }
 """
-VOLUME_COUNT = 12
+VOLUME_COUNT = 64
+"""More than the cluster tests have jobs: each volume is claimed once."""
 STORAGE_CLASS = "standard"
 
 

@@ -36,6 +36,9 @@ FOLDERS = {
     Path("/run/containerd"): RUNTIME / "containerd",
     Path("/run/netns"): RUNTIME / "netns",
 }
+# By default all pods together weigh as much as any other group of the machine's processes, so that other work beside a
+# test would starve them: eight times that, in either version of cgroups.
+CPU_WEIGHTS = {"cpu.shares": "8192", "cpu.weight": "800"}
 # Kernel settings that a kubelet changes for the whole machine; they are put back in the end.
 SETTINGS = (
     "vm/overcommit_memory",
@@ -152,6 +155,9 @@ def _mount(node: Node) -> None:
     node.run("mount", "--make-rshared", "/")  # of the node's own copy; pods' volumes need it
     for controller in _cgroup_roots():
         (controller / CGROUP).mkdir(exist_ok=True)
+        for name, value in CPU_WEIGHTS.items():
+            if (weight := controller / CGROUP / name).exists():
+                weight.write_text(value)
 
 
 def _connect(node: Node) -> None:

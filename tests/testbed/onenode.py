@@ -88,19 +88,23 @@ class OneNode:
             references[name] = reference
         return references
 
+    def publish(self, reference: str, tag: str) -> None:
+        """Push to the node's registry, from which the kubelet pulls."""
+        images.push(reference, images.retagged(reference, tag))
+
     def volumes(self) -> None:
         """Make every volume that nobody holds anew, with an empty folder."""
         listed = json.loads(kubectl("get", "persistentvolumes", "--output=json"))["items"]
         phases = {item["metadata"]["name"]: item["status"].get("phase") for item in listed}
-        for name in manifests.volume_names():
-            if phases.get(name) in ("Available", "Bound", "Pending"):
-                continue
-            if name in phases:
-                kubectl("delete", "persistentvolume", name, "--timeout=60s")
+        free = [name for name in manifests.volume_names() if phases.get(name) not in ("Available", "Bound", "Pending")]
+        if spent := [name for name in free if name in phases]:
+            kubectl("delete", "persistentvolume", *spent, "--timeout=60s")
+        for name in free:
             shutil.rmtree(VOLUMES / name, ignore_errors=True)
             (VOLUMES / name).mkdir(parents=True)
             (VOLUMES / name).chmod(0o777)  # for pods without an fsGroup
-            apply(manifests.volume(name, VOLUMES))
+        if free:
+            apply(*(manifests.volume(name, VOLUMES) for name in free))
 
 
 def start(machine: node.Node, commands: dict[str, list[str]]) -> None:

@@ -249,6 +249,10 @@ def test_only_the_image_whose_dependencies_change_gets_a_new_tag(tmp_path: Path)
     assert after["operator"] != before["operator"]
 
 
+def test_only_the_tag_of_a_reference_is_replaced() -> None:
+    assert images.retagged("127.0.0.1:5000/rltrain-operator:abc", "new") == "127.0.0.1:5000/rltrain-operator:new"
+
+
 def test_a_registry_that_has_grown_too_large_starts_afresh(tmp_path: Path) -> None:
     blob = tmp_path / "registry/blobs/one"
     blob.parent.mkdir(parents=True)

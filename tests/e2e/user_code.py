@@ -1,0 +1,28 @@
+"""A user's own code: an environment that leaves the machine to others, so that a job trains beside other work."""
+
+from e2e.kube import Object
+
+CONFIG_MAP = "my-envs"
+ENV = "my_envs:Slow"
+
+_MODULE = '''
+import time
+from gymnasium.envs.classic_control import CartPoleEnv
+
+class Slow(CartPoleEnv):
+    """Takes its time for each step, without using the processor."""
+
+    def step(self, action):
+        time.sleep(0.002)
+        return super().step(action)
+'''
+
+
+def config_map() -> Object:
+    """The module as `spec.code.configMap` takes it."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": CONFIG_MAP},
+        "data": {f"{ENV.partition(':')[0]}.py": _MODULE},
+    }
