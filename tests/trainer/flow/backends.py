@@ -6,9 +6,11 @@ from collections.abc import Generator, Sequence
 from typing import Any, Final
 
 import pytest
+import ray
 
 from rltrain.flow import Actor, ActorFailed, Backend, Future, ShardFailure
 from rltrain.flow.parallel import Shards
+from rltrain.flow.ray_backend import RayBackend
 from rltrain.flow.serial import SerialBackend
 
 BACKENDS: Final = ["serial", "ray"]
@@ -18,8 +20,8 @@ def backend_of(request: pytest.FixtureRequest) -> Backend:
     """The back end that a parametrised fixture names."""
     if request.param == "serial":
         return SerialBackend()
-    ray: Backend = request.getfixturevalue("ray_backend")
-    return ray
+    teams: RayTeams = request.getfixturevalue("ray_teams")
+    return teams
 
 
 class Counter:
@@ -45,8 +47,6 @@ class Counter:
 
     def average(self, value: float) -> float:
         """Over Ray: through an actor at which the members meet."""
-        import ray
-
         ray.get(self.meeting.put.remote(self.index, value))
         while (mean := ray.get(self.meeting.mean.remote(self.index))) is None:
             time.sleep(0.001)
@@ -67,7 +67,7 @@ class Counter:
 class Meeting:
     """Takes one value of each member a round and answers with their mean."""
 
-    def __init__(self, size: int) -> None:
+    def begin(self, size: int) -> None:
         self.size = size
         self.values: dict[int, list[float]] = {}
         self.asked: dict[int, int] = {}
@@ -83,23 +83,42 @@ class Meeting:
         return sum(values[position] for values in self.values.values()) / self.size
 
 
+class RayTeams(RayBackend):
+    """Counters over Ray begin anew for each team, but in the same processes: starting one is what takes time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._counters: dict[int, Actor] = {}
+        self._meeting: Any = ray.remote(Meeting).options(num_cpus=0).remote()
+
+    def team(self, size: int) -> list[Actor]:
+        self._counters = {index: actor for index, actor in self._counters.items() if actor in self.actors}
+        for index in range(1, size + 1):
+            if index not in self._counters:
+                self._counters[index] = self.create(MakeCounter(index), role="shards", index=index)
+        members = [self._counters[index] for index in range(1, size + 1)]
+        for member in members:
+            self.result(member.apply(Counter.__init__, member.index))
+        ray.get(self._meeting.begin.remote(size))
+        for member in members:
+            self.result(member.apply(Counter.meet, self._meeting))
+        return members
+
+
 class Team(Shards):
     """Shards whose failures are recorded; a failed actor stays, a lost one goes."""
 
     def __init__(self, backend: Backend, size: int) -> None:
         self._backend = backend
         self.failures: list[ShardFailure] = []
-        self.members: list[Actor] = [
-            backend.create(MakeCounter(index), role="shards", index=index) for index in range(1, size + 1)
-        ]
-        if isinstance(backend, SerialBackend):
+        if isinstance(backend, RayTeams):
+            self.members: list[Actor] = backend.team(size)
+        else:
+            assert isinstance(backend, SerialBackend)
+            self.members = [
+                backend.create(MakeCounter(index), role="shards", index=index) for index in range(1, size + 1)
+            ]
             backend.join(self.members)
-        elif size:
-            import ray
-
-            meeting: Any = ray.remote(Meeting).options(num_cpus=0).remote(size)
-            for member in self.members:
-                backend.result(member.apply(Counter.meet, meeting))
 
     @property
     def backend(self) -> Backend:

@@ -122,7 +122,7 @@ def test_a_constructors_error_reaches_the_driver_and_hangs_nothing(backend: Back
 
 
 def test_control_is_answered_while_the_actor_is_busy(backend: Backend) -> None:
-    actor = backend.create(lambda: Counter(1), role="shards", index=1)
+    (actor,) = Team(backend, 1).members
     busy = actor.apply(Counter.wait_for_release)
     assert backend.result(actor.control(Counter.release)) == "released"
     assert backend.result(busy) == "done"
@@ -137,7 +137,7 @@ def test_no_healthy_shard_is_not_ready(backend: Backend) -> None:
 
 def test_shared_values_arrive_as_themselves(backend: Backend) -> None:
     reference = backend.share([1, 2, 3])
-    actor = backend.create(lambda: Counter(1), role="shards", index=1)
+    (actor,) = Team(backend, 1).members
     assert backend.result(actor.apply(total, reference)) == 6
 
 
