@@ -9,10 +9,14 @@ import pytest
 
 from rltrain.api.errors import InvalidInput, InvalidManifest, Problem
 from rltrain.api.job import DDPPOSpec, DQNSpec
-from rltrain.api.load import load_job, load_text
+from rltrain.api.load import load_all_text, load_job, load_text
 from unit.api.conftest import GOOD, manifest
 
 Problems = Callable[..., list[Problem]]
+
+
+def named(name: str, body: str = "") -> str:
+    return manifest(body).replace("cartpole", name)
 
 
 def spec(body: str, *overrides: str) -> DQNSpec:
@@ -216,9 +220,66 @@ class TestFiles:
         other = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
         assert load_text(f"---\n{other}---\n{manifest('seed: 5')}---\n").job.spec.seed == 5
 
-    def test_several_jobs_in_one_file_are_refused_with_their_lines(self, problems: Problems) -> None:
-        (found,) = problems(f"{manifest()}---\n{manifest()}")
+    def test_several_jobs_in_one_file_are_refused_where_one_is_wanted(self, problems: Problems) -> None:
+        (found,) = problems(f"{manifest()}---\n{named('b')}")
         assert "2 RLTrainingJob documents (lines 1, 9)" in found.message
+
+    def test_all_jobs_of_a_file_are_read_with_each_override(self) -> None:
+        found = load_all_text(f"{manifest('seed: 1')}---\n{named('b')}", ["seed=7"])
+        assert [(loaded.job.metadata.name, loaded.job.spec.seed) for loaded in found.jobs] == [
+            ("cartpole", 7),
+            ("b", 7),
+        ]
+
+    def test_problems_of_all_documents_are_told_at_once(self, problems: Problems) -> None:
+        text = f"{manifest('seed: 012')}---\n{named('b', 'seed: -1')}---\n{named('c', 'learning_rate: 1')}"
+        assert [(p.line, p.path) for p in problems(text)] == [
+            (8, "spec.seed"),
+            (17, "spec.seed"),
+            (26, "spec.learning_rate"),
+        ]
+
+    def test_problem_of_a_flag_is_told_once_for_all_jobs(self, problems: Problems) -> None:
+        (found,) = problems(f"{manifest()}---\n{named('b')}", "seed=-1")
+        assert "--set seed=-1" in str(found)
+
+    @pytest.mark.parametrize(
+        ("head", "path"),
+        [
+            ("apiVersion: rltrain.dev/v1alpha1\nkind: RLTrainingJb\n", "kind"),
+            ("apiVersion: v1\nkind: RLTrainJob\n", "kind"),
+            ("apiVersion: rltrain.dev/v2\nkind: Job\n", "kind"),
+            ("kind: 5\n", "kind"),
+            ("a: 1\n", "kind"),
+            ("just text\n", ""),
+        ],
+    )
+    def test_document_that_may_be_a_misspelt_job_is_checked(self, problems: Problems, head: str, path: str) -> None:
+        assert path in [p.path for p in problems(f"{manifest()}---\n{head}") if (p.line or 0) > 8]
+
+    def test_document_of_another_kind_is_left_alone_and_told(self) -> None:
+        other = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: yes}\n"
+        found = load_all_text(f"{manifest()}---\n{other}")
+        assert len(found.jobs) == 1
+        (told,) = found.others
+        assert (told.line, told.path) == (10, "kind")
+        assert "ConfigMap is left to kubectl" in told.message
+
+    def test_file_without_a_job_names_the_kind_that_each_document_has(self, problems: Problems) -> None:
+        found = problems("apiVersion: v1\nkind: ConfigMap\n---\napiVersion: batch/v1\nkind: Job\n")
+        assert [str(p) for p in found] == [
+            "2:1: kind: must be RLTrainingJob, not ConfigMap",
+            "5:1: kind: must be RLTrainingJob, not Job",
+        ]
+
+    def test_two_jobs_of_one_name_are_refused(self, problems: Problems) -> None:
+        (found,) = problems(f"{manifest()}---\n{manifest()}")
+        assert (found.path, found.line) == ("metadata.name", 11)
+        assert "line 1" in found.message
+        assert (
+            len(load_all_text(f"{manifest()}---\n{manifest().replace('cartpole}', 'cartpole, namespace: b}')}").jobs)
+            == 2
+        )
 
     def test_message_names_the_file(self, tmp_path: Path) -> None:
         path = tmp_path / "job.yaml"

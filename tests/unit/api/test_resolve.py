@@ -59,7 +59,7 @@ def test_dumped_values_read_back_as_they_were(tree: Any) -> None:
     found = parse(to_yaml({"x": tree}))
 
     assert found.problems == []
-    assert found.roots[0].plain() == {"x": tree}
+    assert found.whole[0].root.plain() == {"x": tree}
 
 
 @given(_AWKWARD)
@@ -85,5 +85,6 @@ def test_manifest_that_is_data_already_is_read_or_its_problems_are_told() -> Non
     assert validate(resolved(job)) == (job, [])
     _, problems = validate({**resolved(job), "spec": {"plan": "DQM"}})
     assert [str(problem) for problem in problems][:1] == [
-        'spec.plan: must be one of Apex, ApexClassic, CQL, DDPPO, DQN, OffPolicy, not the text "DQM" (did you mean DQN?)'
+        "spec.plan: must be one of Apex, ApexClassic, CQL, DDPPO, DQN, OffPolicy, "
+        'not the text "DQM" (did you mean DQN?)'
     ]

@@ -71,7 +71,8 @@ class ApiServer:
                 return refusal
         if method == "PATCH":
             status = 200 if url.path in self.objects else 201
-            self.put(url.path, body)
+            before = self.objects.get(url.path, {})
+            self.put(url.path, {key: before[key] for key in ("status",) if key in before} | body)
             return status, self.objects[url.path]
         if url.path in self.objects:
             found = self.objects[url.path]
@@ -89,6 +90,8 @@ class ApiServer:
             return None
         wanted = dict(pair.split("=") for text in query.get("labelSelector", []) for pair in text.split(","))
         items = [found for key, found in self.objects.items() if key.rpartition("/")[0] == path]
+        for selector in query.get("fieldSelector", []):
+            items = [found for found in items if f"metadata.name={found['metadata']['name']}" == selector]
         return [found for found in items if wanted.items() <= found["metadata"].get("labels", {}).items()]
 
 

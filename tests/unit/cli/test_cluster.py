@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from unit.api.conftest import manifest
-from unit.cli.conftest import JOBS, ApiServer, Command, job, use_kubeconfig
+from unit.cli.conftest import JOBS, ApiServer, Command, condition, job, use_kubeconfig
 
 
 def test_no_kubeconfig_is_told(rltrain: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,6 +101,30 @@ def test_submit_applies_only_what_was_written_and_is_strict(rltrain: Command, ap
         "config": {"lr": 1e-3},
         "seed": 3,
     }
+
+
+def test_all_jobs_of_a_file_are_submitted_and_the_first_failure_is_the_exit_code(
+    rltrain: Command, api: ApiServer, tmp_path: Path
+) -> None:
+    other = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: code}\n"
+    jobs = [manifest().replace("cartpole", name) for name in ("a", "b", "c")]
+    (tmp_path / "jobs.yaml").write_text("---\n".join([*jobs, other]))
+    for name, kind in (("a", "Succeeded"), ("b", "Failed"), ("c", "Succeeded")):
+        api.put(f"{JOBS}/{name}", job(conditions=[condition(kind, "True", "DeadlineExceeded", "It ended.")]))
+
+    done = rltrain("submit", tmp_path / "jobs.yaml", "--wait")
+
+    assert [path for method, path, _ in api.seen if method == "PATCH"] == [f"{JOBS}/{name}" for name in "abc"]
+    assert "ConfigMap is left to kubectl" in done.err
+    assert done.code == 124
+
+
+def test_no_job_of_a_file_is_submitted_when_one_is_wrong(rltrain: Command, api: ApiServer, tmp_path: Path) -> None:
+    text = f"{manifest()}---\n{manifest('seed: -1').replace('cartpole', 'b')}"
+    (tmp_path / "jobs.yaml").write_text(text)
+
+    assert rltrain("submit", tmp_path / "jobs.yaml").code == 2
+    assert api.seen == []
 
 
 def test_what_the_server_refuses_of_a_manifest_is_passed_on(rltrain: Command, api: ApiServer, tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def _raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(validate, "load_job", fail)
+    monkeypatch.setattr(validate, "load_all", fail)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_debug_shows_the_traceback_wherever_it_stands() -> None:
 _CRASH = """
 from rltrain.cli import main, validate
 def fail(*_): raise ZeroDivisionError
-validate.load_job = fail
+validate.load_all = fail
 main.main()
 """
 

@@ -60,6 +60,15 @@ def test_origin_of_each_value_is_shown_with_its_place(rltrain: Command, file: Pa
     assert {"path": "spec.config.lr", "value": 1e-4, "origin": "file", "place": f"{file}:8"} in machine
 
 
+def test_one_job_is_wanted(rltrain: Command, file: Path) -> None:
+    file.write_text(f"{manifest()}---\n{manifest().replace('cartpole', 'second')}")
+
+    done = rltrain("render", file)
+
+    assert (done.code, done.out) == (2, "")
+    assert "holds 2 RLTrainingJob documents (lines 1, 9), one is wanted here (give each a file of its own)" in done.err
+
+
 def test_bad_manifest_and_bad_template_are_refused_alike(rltrain: Command, tmp_path: Path) -> None:
     for body in ("seed: -1", "head: {template: {spec: {containers: [{image: x}]}}}"):
         (tmp_path / "bad.yaml").write_text(manifest(body))

@@ -51,6 +51,23 @@ def test_good_and_bad_files_are_all_looked_at(rltrain: Command, good: Path, bad:
     assert f"{bad}:8:3" in done.err
 
 
+def test_every_document_is_checked_and_what_is_no_job_is_told(rltrain: Command, tmp_path: Path) -> None:
+    several, second = tmp_path / "several.yaml", manifest().replace("cartpole", "second")
+    other = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: code}\n"
+    several.write_text(f"{manifest()}---\n{other}---\n{second}")
+    done = rltrain("validate", several)
+    assert (done.code, done.out) == (0, f"{several}: valid (2 jobs)\n")
+    assert done.err == f"{several}:10:1: kind: ConfigMap is left to kubectl, only RLTrainingJob is looked at\n"
+
+    several.write_text(f"{manifest('seed: -1')}---\n{other}---\n{second.replace('RLTrainingJob', 'RLTrainingJb')}")
+    done = rltrain("validate", several)
+    assert done.code == 2
+    assert [line.split(": ")[0:2] for line in done.err.splitlines()] == [
+        [f"{several}:8:3", "spec.seed"],
+        [f"{several}:15:1", "kind"],
+    ]
+
+
 def test_override_is_laid_over_the_file(rltrain: Command, good: Path) -> None:
     assert rltrain("validate", good, "--set", "seed=-1").code == 2
     assert rltrain("validate", good, "--set", "seed=1", "--set", "config.lr=1e-3").code == 0
@@ -74,7 +91,7 @@ def test_machines_get_problems_as_json(rltrain: Command, good: Path, bad: Path) 
 
     assert done.code == 2
     first, second = json.loads(done.out)
-    assert first == {"file": str(good), "valid": True, "problems": []}
+    assert first == {"file": str(good), "valid": True, "jobs": ["cartpole"], "problems": [], "others": []}
     assert second["valid"] is False
     problem = second["problems"][0]
     assert (problem["path"], problem["line"], problem["column"]) == ("spec.learning_rate", 8, 3)

@@ -83,14 +83,23 @@ class Entry:
     node: Node
 
 
+@dataclass(frozen=True)
+class Document:
+    """A document, and what is wrong with it as YAML."""
+
+    root: Node
+    problems: tuple[Problem, ...] = ()
+
+
 @dataclass
 class Documents:
-    """What a text holds: its documents, and what is wrong with it as YAML."""
+    """What a text holds: its documents, as far as a syntax error lets them be read."""
 
-    roots: list[Node] = field(default_factory=list)
+    whole: list[Document] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    """What is wrong with the document that isn't whole, the syntax error included; none if all are."""
     broken: bool = False
-    """The text ended in a syntax error: the last document isn't whole."""
+    """The text ended in a syntax error."""
 
 
 def unplaced(value: Any) -> Node:
@@ -137,8 +146,9 @@ class _Parser:
             if isinstance(event, DocumentStartEvent):
                 self._anchors = {}
                 root = self._node(next(self._events), ())
-                if root.value is not None:
-                    self._found.roots.append(root)
+                if root.value is not None or self._found.problems:
+                    self._found.whole.append(Document(root, tuple(self._found.problems)))
+                self._found.problems.clear()
             else:
                 assert isinstance(event, StreamStartEvent | StreamEndEvent | DocumentEndEvent), event
 

@@ -1,14 +1,14 @@
-"""A manifest from a file, with all its problems at once."""
+"""Manifests from a file, with all their problems at once."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from rltrain.api import names
 from rltrain.api.check import check
-from rltrain.api.document import Documents, Mark, Node, parse, problem, unplaced
+from rltrain.api.document import Document, Node, parse, problem, unplaced
 from rltrain.api.errors import InvalidInput, InvalidManifest, Problem
 from rltrain.api.job import RLTrainingJob
 from rltrain.api.nearest import nearest, question
@@ -27,6 +27,30 @@ class Loaded:
     root: Node
 
 
+@dataclass(frozen=True)
+class Manifests:
+    """What a file holds.
+
+    Attributes:
+        source: the file's name in messages.
+        jobs: its jobs, all of them valid, at least one.
+        others: what to say of its other documents, which nobody here looks at.
+    """
+
+    source: str
+    jobs: tuple[Loaded, ...]
+    others: tuple[Problem, ...] = ()
+
+    def only(self) -> Loaded:
+        """The one job. Raises InvalidManifest where there are several."""
+        if len(self.jobs) > 1:
+            places = ", ".join(str(loaded.root.mark.line) for loaded in self.jobs)
+            message = f"holds {len(self.jobs)} {names.KIND} documents (lines {places}), one is wanted here"
+            second = problem((), self.jobs[1].root.mark, message, "give each a file of its own")
+            raise InvalidManifest([second], self.source)
+        return self.jobs[0]
+
+
 def load_job(path: str | Path, overrides: Sequence[str] = ()) -> RLTrainingJob:
     """Read a manifest.
 
@@ -43,25 +67,38 @@ def load_job(path: str | Path, overrides: Sequence[str] = ()) -> RLTrainingJob:
 
 def load(path: str | Path, overrides: Sequence[str] = ()) -> Loaded:
     """`load_job`, with the document for whoever needs to know where a value came from."""
+    return load_all(path, overrides).only()
+
+
+def load_all(path: str | Path, overrides: Sequence[str] = ()) -> Manifests:
+    """`load` of a file that may hold several jobs; each override is laid over all of them."""
     source = "<stdin>" if str(path) == STDIN else str(path)
-    return load_text(_read(path), overrides, source)
+    return load_all_text(_read(path), overrides, source)
 
 
 def load_text(text: str, overrides: Sequence[str] = (), source: str = "manifest") -> Loaded:
     """`load` of a text; `source` is its name in messages."""
+    return load_all_text(text, overrides, source).only()
+
+
+def load_all_text(text: str, overrides: Sequence[str] = (), source: str = "manifest") -> Manifests:
+    """`load_all` of a text."""
     found = parse(text)
-    problems = list(found.problems)
     if found.broken:
-        raise InvalidManifest(problems, source)
-    root, more = apply_overrides(_wanted(found, source), overrides)
-    problems += more
-    job, more = check(root)
-    # Of a value that can't be read nothing more needs to be said.
-    told = {p.path for p in problems}
-    problems += [p for p in more if p.path not in told]
-    if problems or job is None:
-        raise InvalidManifest(sorted(problems, key=lambda p: (p.line or 0, p.column or 0)), source)
-    return Loaded(job, root)
+        raise InvalidManifest([*(p for document in found.whole for p in document.problems), *found.problems], source)
+    if not found.whole:
+        raise InvalidInput(f"{source} holds no document: give a manifest, an {names.KIND} in YAML")
+    others = [document.root for document in found.whole if _is_other(document.root)]
+    read = [_read_job(document, overrides) for document in found.whole if not _is_other(document.root)]
+    jobs = tuple(loaded for loaded, _ in read if loaded is not None)
+    problems = [p for _, wrong in read for p in wrong] + list(_namesakes(jobs))
+    if not read:
+        problems = [_at_kind(root, f"must be {names.KIND}, not {_kind(root)}") for root in others]
+    if problems:
+        # A flag's problem is the same for each job.
+        raise InvalidManifest(sorted(dict.fromkeys(problems), key=lambda p: (p.line or 0, p.column or 0)), source)
+    told = (_at_kind(root, f"{_kind(root)} is left to kubectl, only {names.KIND} is looked at") for root in others)
+    return Manifests(source, jobs, tuple(told))
 
 
 def validate(tree: Mapping[str, Any]) -> tuple[RLTrainingJob | None, list[Problem]]:
@@ -113,27 +150,44 @@ def _manifests_in(folder: Path) -> str:
     return f", such as {folder / found[0]}" if found else ""
 
 
-def _wanted(found: Documents, source: str) -> Node:
-    """The one document that is a job, or the only one."""
-    jobs = [root for root in found.roots if isinstance(root.value, dict) and _kind(root) == names.KIND]
-    if len(jobs) == 1:
-        return jobs[0]
-    if not found.roots:
-        raise InvalidInput(f"{source} holds no document: give a manifest, an {names.KIND} in YAML")
-    if len(jobs) > 1:
-        places = ", ".join(str(root.mark.line) for root in jobs)
-        message = f"holds {len(jobs)} {names.KIND} documents (lines {places})"
-        raise InvalidManifest([_at(jobs[1].mark, message, "give each a file of its own")], source)
-    if len(found.roots) > 1:
-        message = f"holds {len(found.roots)} documents, none of kind {names.KIND}"
-        raise InvalidManifest([_at(found.roots[0].mark, message, None)], source)
-    return found.roots[0]
+def _read_job(document: Document, overrides: Sequence[str]) -> tuple[Loaded | None, list[Problem]]:
+    root, wrong = apply_overrides(document.root, overrides)
+    problems = [*document.problems, *wrong]
+    job, wrong = check(root)
+    # Of a value that can't be read nothing more needs to be said.
+    told = {p.path for p in problems}
+    problems += [p for p in wrong if p.path not in told]
+    return (Loaded(job, root) if job is not None and not problems else None), problems
 
 
-def _kind(root: Node) -> object:
-    _, node, depth = root.find(("kind",))
-    return node.value if depth == 1 else None
+def _is_other(root: Node) -> bool:
+    """Whether a document is meant to be something else than a job: neither its kind nor its API is ours, misspelt."""
+    kind, api = _kind(root), _plain(root, "apiVersion")
+    if not isinstance(kind, str) or str(api).startswith(names.GROUP):
+        return False
+    return not nearest(kind, [names.KIND], cutoff=0.8)
 
 
-def _at(mark: Mark, message: str, hint: str | None) -> Problem:
-    return problem((), mark, message, hint)
+def _namesakes(jobs: Sequence[Loaded]) -> Iterator[Problem]:
+    """Jobs that would replace one another on a cluster."""
+    seen: dict[tuple[str | None, str], Node] = {}
+    for loaded in jobs:
+        metadata = loaded.job.metadata
+        first = seen.setdefault((metadata.namespace, metadata.name), loaded.root)
+        if first is not loaded.root:
+            path = ("metadata", "name")
+            message = f"{metadata.name} is the job of line {first.mark.line} too"
+            yield problem(path, loaded.root.find(path)[0], message, "give each a name of its own")
+
+
+def _kind(root: Node) -> Any:
+    return _plain(root, "kind")
+
+
+def _plain(root: Node, key: str) -> Any:
+    _, node, depth = root.find((key,))
+    return node.plain() if depth == 1 else None
+
+
+def _at_kind(root: Node, message: str) -> Problem:
+    return problem(("kind",), root.find(("kind",))[0], message)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from rltrain.api.document import Entry, Mark, Node, dotted, parse, problem
+from rltrain.api.document import Document, Entry, Mark, Node, dotted, parse, problem
 from rltrain.api.errors import Problem
 
 _TOP: Final = ("apiVersion", "kind", "metadata", "spec")
@@ -27,15 +27,15 @@ def apply_overrides(root: Node, overrides: Sequence[str]) -> tuple[Node, list[Pr
             problems.append(Problem("", f"{flag}: must have the form path=value, e.g. --set stop.envSteps=1000"))
             continue
         found = parse(text, flag)
-        if len(found.roots) > 1 or found.broken:
+        if len(found.whole) > 1 or found.broken:
             problems.append(problem(tuple(steps), Mark(flag=flag), f"the value {text!r} isn't one YAML value"))
             continue
+        value = found.whole[0] if found.whole else Document(Node(None, Mark(flag=flag)))
         problems += [
-            problem(tuple(steps), Mark(flag=flag), p.message, p.hint) for p in _unflagged(found.problems, flag)
+            problem(tuple(steps), Mark(flag=flag), p.message, p.hint) for p in _unflagged(value.problems, flag)
         ]
-        value = found.roots[0] if found.roots else Node(None, Mark(flag=flag))
         try:
-            root = _put(root, steps, value, flag, ())
+            root = _put(root, steps, value.root, flag, ())
         except _NotAnObject as error:
             problems.append(problem(tuple(steps), Mark(flag=flag), f"{error} isn't an object that has keys"))
     return root, problems

@@ -1,4 +1,4 @@
-"""`rltrain submit`: a manifest for a cluster."""
+"""`rltrain submit`: manifests for a cluster."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,7 +8,7 @@ import typer
 from rltrain.api import names
 from rltrain.api.errors import InvalidInput
 from rltrain.api.job import RLTrainingJob
-from rltrain.api.load import load_job
+from rltrain.api.load import load_all
 from rltrain.cli.changes import wait_finished
 from rltrain.cli.cluster import Cluster, connect
 from rltrain.cli.jobs import JobView
@@ -22,24 +22,33 @@ def submit(
     namespace: Namespace = None,
     context: Context = None,
     wait: Annotated[
-        bool, typer.Option("--wait", help="Follow the job to its end; its result is the exit code.")
+        bool, typer.Option("--wait", help="Follow each job to its end; the first failure is the exit code.")
     ] = False,
 ) -> None:
-    """Check a manifest here, then apply it to a cluster."""
-    job = load_job(file, set_ or [])
-    given = job.metadata.namespace
-    if given is not None and namespace is not None and given != namespace:
-        raise InvalidInput(f"{file}: metadata.namespace is {given}, but --namespace says {namespace}: leave one out")
-    cluster = connect(context, namespace or given)
+    """Check a manifest here, then apply its jobs to a cluster."""
+    manifests = load_all(file, set_ or [])
+    jobs = [loaded.job for loaded in manifests.jobs]
+    for given in (job.metadata.namespace for job in jobs):
+        if given is not None and namespace is not None and given != namespace:
+            raise InvalidInput(
+                f"{file}: metadata.namespace is {given}, but --namespace says {namespace}: leave one out"
+            )
+    for other in manifests.others:
+        typer.echo(f"{manifests.source}:{other}", err=True)
+    submitted = [_submit(connect(context, namespace or job.metadata.namespace), job) for job in jobs]
+    if wait:
+        ends = [wait_finished(cluster, applied, typer.echo) for cluster, applied in submitted]
+        raise typer.Exit(next((end.exit_code for end in ends if end.exit_code), names.EXIT_DONE))
+
+
+def _submit(cluster: Cluster, job: RLTrainingJob) -> tuple[Cluster, JobView]:
     applied, done = apply(cluster, job)
     typer.echo(f"{names.KIND} {applied.namespace}/{applied.name} {done}")
     if applied.finished:
         typer.echo(
             f"It is finished ({applied.state}): rltrain delete {applied.name}, then submit it again, trains anew."
         )
-    if wait:
-        finished = wait_finished(cluster, applied, typer.echo)
-        raise typer.Exit(finished.exit_code)
+    return cluster, applied
 
 
 def apply(cluster: Cluster, job: RLTrainingJob) -> tuple[JobView, str]:

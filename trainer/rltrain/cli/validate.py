@@ -9,7 +9,7 @@ import typer
 
 from rltrain.api import names
 from rltrain.api.errors import InvalidInput, InvalidManifest, Problem
-from rltrain.api.load import load_job
+from rltrain.api.load import Manifests, load_all
 from rltrain.cli.options import Json, Overrides
 
 
@@ -20,28 +20,38 @@ def validate(
     set_: Overrides = None,
     output: Json = None,
 ) -> None:
-    """Check manifests and tell everything that is wrong with them."""
-    failures = {file: failure for file in files if (failure := _failure(file, set_ or [])) is not None}
+    """Check all jobs of some manifests and tell everything that is wrong with them."""
+    looked = [(file, _look(file, set_ or [])) for file in files]
     if output == "json":
-        typer.echo(json.dumps([_report(file, failures.get(file)) for file in files], indent=2))
+        typer.echo(json.dumps([_report(file, found) for file, found in looked], indent=2))
     else:
-        for file in files:
-            typer.echo(failures.get(file, f"{file}: valid"), err=file in failures)
-    raise typer.Exit(names.EXIT_INVALID if failures else names.EXIT_DONE)
+        for _, found in looked:
+            _tell(found)
+    failed = any(isinstance(found, InvalidInput) for _, found in looked)
+    raise typer.Exit(names.EXIT_INVALID if failed else names.EXIT_DONE)
 
 
-def _failure(file: Path, overrides: list[str]) -> InvalidInput | None:
+def _look(file: Path, overrides: list[str]) -> Manifests | InvalidInput:
     try:
-        load_job(file, overrides)
+        return load_all(file, overrides)
     except InvalidInput as error:
         return error
-    return None
 
 
-def _report(file: Path, failure: InvalidInput | None) -> dict[str, Any]:
-    problems = failure.problems if isinstance(failure, InvalidManifest) else [Problem("", str(failure))]
-    return {
-        "file": str(file),
-        "valid": failure is None,
-        "problems": [asdict(problem) for problem in problems] if failure is not None else [],
-    }
+def _tell(found: Manifests | InvalidInput) -> None:
+    if isinstance(found, InvalidInput):
+        typer.echo(str(found) if isinstance(found, InvalidManifest) else f"rltrain: {found}", err=True)
+        return
+    for other in found.others:
+        typer.echo(f"{found.source}:{other}", err=True)
+    several = f" ({len(found.jobs)} jobs)" if len(found.jobs) > 1 else ""
+    typer.echo(f"{found.source}: valid{several}")
+
+
+def _report(file: Path, found: Manifests | InvalidInput) -> dict[str, Any]:
+    report: dict[str, Any] = {"file": str(file), "valid": True, "jobs": [], "problems": [], "others": []}
+    if isinstance(found, Manifests):
+        jobs = [loaded.job.metadata.name for loaded in found.jobs]
+        return {**report, "jobs": jobs, "others": [asdict(other) for other in found.others]}
+    problems = found.problems if isinstance(found, InvalidManifest) else (Problem("", str(found)),)
+    return {**report, "valid": False, "problems": [asdict(problem) for problem in problems]}
