@@ -54,5 +54,6 @@ def _template(script: str, env: dict[str, str]) -> Object:
         "name": "rltrain",
         "command": ["python", "-c", script],
         "env": [{"name": name, "value": value} for name, value in env.items()],
+        "readinessProbe": {"periodSeconds": 1},
     }
     return {"spec": {"containers": [container]}}

@@ -1,6 +1,8 @@
 """The command line on a cluster, where no training is needed to see what it does."""
 
 import json
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,18 @@ from e2e.standin import standin
 pytestmark = pytest.mark.cluster
 
 
+@pytest.fixture(scope="module", autouse=True)
+def followed(shared: Kube, images: Images) -> Iterator["subprocess.Popen[str]"]:
+    """The head's logs of a job that fails twice, followed beside the other tests of this file."""
+    job = standin("attempts", images.operator, life=1, exit_code=1, words="{}", runPolicy={"maxRestarts": 1})
+    container = job["spec"]["head"]["template"]["spec"]["containers"][0]
+    speak = 'import os\nprint("I am", os.environ["RLTRAIN_POD_NAME"], flush=True)\n'
+    container["command"][-1] = speak + container["command"][-1]
+    shared.apply(job)
+    with starting("logs", "attempts", "-n", shared.namespace, "--follow", "--role", "head") as follower:
+        yield follower
+
+
 def test_submission_tells_each_change_once_and_ends_with_the_jobs_success(
     shared: Kube, images: Images, tmp_path: Path
 ) -> None:
@@ -23,22 +37,6 @@ def test_submission_tells_each_change_once_and_ends_with_the_jobs_success(
     story = done.stdout.splitlines()
     assert len(story) == len(set(story)), "one line for each change"
     assert any("Succeeded=True" in line for line in story)
-
-
-def test_followed_logs_go_on_with_the_next_attempt_and_end_with_the_cause(shared: Kube, images: Images) -> None:
-    job = standin("attempts", images.operator, life=5, exit_code=1, words="{}", runPolicy={"maxRestarts": 1})
-    container = job["spec"]["head"]["template"]["spec"]["containers"][0]
-    speak = 'import os\nprint("I am", os.environ["RLTRAIN_POD_NAME"], flush=True)\n'
-    container["command"][-1] = speak + container["command"][-1]
-    shared.apply(job)
-
-    with starting("logs", "attempts", "-n", shared.namespace, "--follow", "--role", "head") as follower:
-        said, beside = follower.communicate(timeout=120)
-
-    lines = said.splitlines()
-    assert len(lines) == len(set(lines)) == 2, said
-    assert all(line.startswith("head | I am attempts-head-0-") for line in lines)
-    assert beside.splitlines()[-1].startswith("Failed: ")
 
 
 def test_what_only_the_api_server_can_refuse_is_passed_on(shared: Kube, images: Images, tmp_path: Path) -> None:
@@ -67,3 +65,12 @@ def test_user_without_rights_is_told_what_is_missing(shared: Kube, tmp_path: Pat
 
     assert done.returncode == 3
     assert "cannot list resource" in done.stderr
+
+
+def test_followed_logs_go_on_with_the_next_attempt_and_end_with_the_cause(followed: "subprocess.Popen[str]") -> None:
+    said, beside = followed.communicate(timeout=120)
+
+    lines = said.splitlines()
+    assert len(lines) == len(set(lines)) == 2, said
+    assert all(line.startswith("head | I am attempts-head-0-") for line in lines)
+    assert beside.splitlines()[-1].startswith("Failed: ")

@@ -142,20 +142,39 @@ def test_edit_of_a_running_job_is_reported_and_changes_nothing(kube: Kube, image
     assert len(kube.pods("fixed", "rollouts")) == 1
 
 
-def test_restarted_operator_writes_nothing_where_all_is_as_it_should_be(
+def test_restarted_operator_writes_nothing_where_all_is_as_it_should_be_not_even_a_token(
     kube: Kube, operator: Operator, images: Images
 ) -> None:
-    kube.apply(standin("steady", images.operator))
-    ready(kube, "steady")
-    before = {**children(kube, "steady"), "job": kube.job("steady")["metadata"]["resourceVersion"]}
+    names = ("one", "two")
+    kube.apply(*(standin(name, images.operator) for name in names))
+
+    def token(name: str) -> str:
+        secret = kube.get("secret", f"{name}-token")
+        assert secret is not None
+        return str(secret["data"]["token"])
+
+    def state() -> dict[str, object]:
+        return {
+            name: (token(name), children(kube, name), kube.job(name)["metadata"]["resourceVersion"]) for name in names
+        }
+
+    for name in names:
+        ready(kube, name)
+    before, tokens = state(), {name: token(name) for name in names}
+    assert len(set(tokens.values())) == 2, "each job has its own"
 
     operator.scale(0)
     operator.scale(1)
-    # Its visit to a job that is made now comes after the one to the job that was there.
+    # Its visit to a job that is made now comes after those to the jobs that were there.
     kube.apply(standin("later", images.operator, life=1))
     kube.wait_finished("later", 90)
 
-    assert {**children(kube, "steady"), "job": kube.job("steady")["metadata"]["resourceVersion"]} == before
+    assert state() == before
+    for name in names:
+        kube.kubectl("annotate", "rltj", name, "touch=me")
+        assert token(name) == tokens[name]
+        assert tokens[name] not in operator.logs()
+        assert tokens[name] not in json.dumps(kube.job(name))
 
 
 def test_lost_child_is_made_again(kube: Kube, images: Images) -> None:
@@ -170,26 +189,6 @@ def test_lost_child_is_made_again(kube: Kube, images: Images) -> None:
         return found is not None and found["metadata"]["uid"] != uid
 
     kube.wait("the Job is there again", again, 30)
-
-
-def test_token_is_its_jobs_own_and_is_never_written_again(kube: Kube, images: Images, operator: Operator) -> None:
-    kube.apply(standin("one", images.operator), standin("two", images.operator))
-    ready(kube, "one")
-    ready(kube, "two")
-
-    def token(name: str) -> str:
-        secret = kube.get("secret", f"{name}-token")
-        assert secret is not None
-        return str(secret["data"]["token"])
-
-    first, second = token("one"), token("two")
-    assert first != second
-    operator.scale(0)
-    operator.scale(1)
-    kube.kubectl("annotate", "rltj", "one", "touch=me")
-    assert token("one") == first
-    assert first not in operator.logs()
-    assert first not in json.dumps(kube.job("one"))
 
 
 def test_events_tell_the_story_without_repetition(kube: Kube, images: Images) -> None:
