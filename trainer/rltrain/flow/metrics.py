@@ -15,6 +15,7 @@ STEPS_SAMPLED: Final = "num_env_steps_sampled"
 STEPS_TRAINED: Final = "num_env_steps_trained"
 STEPS_TRAINED_THIS_ITER: Final = "num_env_steps_trained_this_iter"
 EPISODES: Final = "num_episodes"
+BATCHES_LOST: Final = "num_batches_lost"
 FRAGMENTS_LOST: Final = "num_fragments_lost"
 
 TIMER_WINDOW: Final = 100
@@ -84,9 +85,11 @@ class MetricsContext:
         """The timer of that name, made on first use."""
         return self.timers.setdefault(name, Timer(self.clock))
 
-    def add_episode(self, return_: float, length: int) -> None:
-        """Count a finished episode."""
+    def add_episode(self, return_: float, length: int, in_window: bool = True) -> None:
+        """Count a finished episode, and put it into the window of those that means are taken of."""
         self.counters[EPISODES] += 1
+        if not in_window:
+            return
         self.episode_returns.append(return_)
         self.episode_lengths.append(length)
 
@@ -95,6 +98,11 @@ class MetricsContext:
         """Mean return of the window; None before any episode has finished."""
         returns = self.episode_returns
         return sum(returns) / len(returns) if returns else None
+
+    @property
+    def steps(self) -> int:
+        """How far training is: sampled steps, or trained ones where nothing is sampled."""
+        return self.counters[STEPS_SAMPLED] or self.counters[STEPS_TRAINED]
 
     def get_state(self) -> dict[str, Any]:
         """What a resumed run needs: counters, marks and the episode window."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from rltrain.flow.actors import Backend, Future, ShardFailure
+from rltrain.flow.actors import Actor, Backend, Future, ShardFailure, ValueLost
 
 
 class Outstanding:
@@ -10,11 +10,11 @@ class Outstanding:
 
     Args:
         backend: of their actors.
-        limit: how many may be on their way.
-        failed: told of those that failed, once for each actor.
+        limit: how many may be on their way; None where something else bounds them.
+        failed: told of those that failed; of a lost actor once, for all that it owed fails with it.
     """
 
-    def __init__(self, backend: Backend, limit: int, failed: Callable[[Sequence[ShardFailure]], None]) -> None:
+    def __init__(self, backend: Backend, limit: int | None, failed: Callable[[Sequence[ShardFailure]], None]) -> None:
         self._backend = backend
         self._limit = limit
         self._failed = failed
@@ -29,21 +29,23 @@ class Outstanding:
     def full(self) -> bool:
         """Whether there are as many as may be; what has been done meanwhile doesn't count."""
         self.reap()
-        return len(self.pending) >= self._limit
+        return self._limit is not None and len(self.pending) >= self._limit
 
     def reap(self) -> None:
         """Take note of those that are done."""
         if not self.pending:
             return
         failures: list[ShardFailure] = []
+        lost: list[Actor] = []
         for future in self._backend.wait(self.pending, 0.0):
             self.pending.remove(future)
             try:
                 self._backend.result(future)
             except ShardFailure as failure:
-                if all(failure.actor is not other.actor for other in failures):
+                if isinstance(failure, ValueLost) or failure.actor not in lost:
                     failures.append(failure)
+                if not isinstance(failure, ValueLost):
+                    lost.append(failure.actor)
         if failures:
-            lost = [failure.actor for failure in failures]
             self.pending = [future for future in self.pending if future.actor not in lost]
             self._failed(failures)

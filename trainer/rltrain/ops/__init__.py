@@ -1,8 +1,15 @@
 """The words that plans are written in."""
 
 from rltrain.flow import Concurrently
+from rltrain.ops.apex import AddApexMetrics, ApexContext, lowest_epsilons
 from rltrain.ops.context import PlanContext, Stateful, Workers
-from rltrain.ops.ledger import IntensityLedger
+from rltrain.ops.learner import (
+    Dequeue,
+    Enqueue,
+    UpdatePrioritiesAndStats,
+    UpdateWorkerWeights,
+)
+from rltrain.ops.ledger import FreeRunning, IntensityLedger
 from rltrain.ops.ranks import (
     CheckRanksInSync,
     DownloadWeights,
@@ -14,15 +21,22 @@ from rltrain.ops.ranks import (
 from rltrain.ops.replay import Replay, StoreToReplayBuffer, UpdatePriorities
 from rltrain.ops.report import Result, StandardMetricsReporting
 from rltrain.ops.rollouts import Fragment, ParallelRollouts
+from rltrain.ops.shards import ParallelReplay, StoreToReplayActors
 from rltrain.ops.train import BeforeLearnOnBatch, TrainOneStep, UpdateTargetNetwork
 
 __all__ = [
+    "AddApexMetrics",
+    "ApexContext",
     "BeforeLearnOnBatch",
     "CheckRanksInSync",
     "Concurrently",
+    "Dequeue",
     "DownloadWeights",
+    "Enqueue",
     "Fragment",
+    "FreeRunning",
     "IntensityLedger",
+    "ParallelReplay",
     "ParallelRollouts",
     "PlanContext",
     "RecordRankStats",
@@ -31,11 +45,15 @@ __all__ = [
     "SampleSize",
     "StandardMetricsReporting",
     "Stateful",
+    "StoreToReplayActors",
     "StoreToReplayBuffer",
     "TrainOneStep",
     "TrainRank",
     "UpdatePriorities",
+    "UpdatePrioritiesAndStats",
     "UpdateTargetNetwork",
+    "UpdateWorkerWeights",
     "Workers",
     "agree_on_minibatches",
+    "lowest_epsilons",
 ]

@@ -33,8 +33,14 @@ class Workers(Shards, Protocol):
     def wanted(self) -> int:
         """Actors asked for; 0 means that the local worker samples."""
 
-    def publish_weights(self) -> None:
-        """The local policy has changed: every actor gets its weights with the next call for a sample."""
+    def publish_weights(self, *, only_new: bool = False) -> None:
+        """The local policy has changed: every actor gets its weights with the next call for a sample.
+
+        With `only_new` those alone do that are made from now on; `send_weights` is for the others.
+        """
+
+    def send_weights(self, actor: Actor) -> None:
+        """Give one actor the local policy's weights, as they were last published."""
 
     def sampling(self, actor: Actor) -> Call:
         """What brings a fragment from `actor`, with new weights and the global step."""

@@ -1,6 +1,39 @@
 """Ledger that holds trained steps to a fixed ratio of sampled ones."""
 
+from typing import Final, Protocol
+
 from rltrain.state import State
+
+_BATCHES_BEHIND: Final = 2
+
+
+class Ledger(Protocol):
+    """What says whether to sample or to train."""
+
+    @property
+    def due(self) -> bool:
+        """Whether a train batch may be taken."""
+
+    @property
+    def behind(self) -> bool:
+        """Whether training has so much to make up for that sampling must wait."""
+
+    def earn(self, steps: int) -> None:
+        """Steps were stored in a warm buffer."""
+
+    def spend(self, steps: int) -> None:
+        """A train batch of so many steps was taken; a negative number of them was lost."""
+
+
+class FreeRunning:
+    """Of a plan that samples and trains as fast as it can."""
+
+    due = True
+    behind = False
+
+    def earn(self, steps: int) -> None: ...
+
+    def spend(self, steps: int) -> None: ...
 
 
 class IntensityLedger:
@@ -28,8 +61,13 @@ class IntensityLedger:
         """Whether the credit covers a train batch."""
         return self.credit >= self._price
 
+    @property
+    def behind(self) -> bool:
+        """Whether it covers more than that, which happens where training runs beside sampling and is slower."""
+        return self.credit >= _BATCHES_BEHIND * self._price
+
     def spend(self, steps: int) -> None:
-        """A train batch of so many steps was taken."""
+        """A train batch of so many steps was taken; a negative number of them was lost."""
         self.credit -= steps
 
     def get_state(self) -> State:

@@ -1,12 +1,13 @@
 """ParallelRollouts: fragments of experience from the workers."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal, overload
+from collections.abc import Container, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, overload
 
 from rltrain.flow import LocalIterator, ParallelIterator, get_metrics
 from rltrain.flow.metrics import STEPS_SAMPLED
 from rltrain.ops.context import Workers
+from rltrain.replay.shard import Experience
 from rltrain.rollout.batch import Batch
 from rltrain.rollout.collector import EpisodeRecord
 from rltrain.rollout.worker import RolloutWorker
@@ -21,6 +22,28 @@ class Fragment:
     episodes: tuple[EpisodeRecord, ...]
 
 
+@dataclass(frozen=True)
+class FragmentInfo:
+    """What the driver knows of a fragment that stays where it was sampled."""
+
+    worker: int
+    count: int
+    episodes: tuple[EpisodeRecord, ...]
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """A fragment of which the driver holds only a reference to its `Experience`."""
+
+    info: FragmentInfo
+    experience: Any
+
+    @property
+    def count(self) -> int:
+        """Transitions."""
+        return self.info.count
+
+
 def sample_fragment(worker: RolloutWorker, env_steps: int, weights: dict[str, Array] | None) -> Fragment:
     """One fragment, with the newest weights and schedules at the global step. Runs where the worker lives."""
     if weights is not None:
@@ -29,37 +52,72 @@ def sample_fragment(worker: RolloutWorker, env_steps: int, weights: dict[str, Ar
     return Fragment(worker.sample(), tuple(worker.drain_episodes()))
 
 
+def deliver_fragment(
+    worker: RolloutWorker, env_steps: int, weights: dict[str, Array] | None
+) -> tuple[FragmentInfo, Experience]:
+    """The same in two parts, with the worker's own judgement of its transitions. Runs where the worker lives."""
+    fragment = sample_fragment(worker, env_steps, weights)
+    info = FragmentInfo(worker.spec.index, fragment.batch.count, fragment.episodes)
+    return info, Experience(fragment.batch, worker.policy.td_error(fragment.batch))
+
+
 @overload
-def ParallelRollouts(
-    workers: Workers, *, mode: Literal["bulk_sync", "async"], num_async: int = 1
-) -> LocalIterator[Batch]: ...
+def ParallelRollouts(workers: Workers, *, mode: Literal["bulk_sync"]) -> LocalIterator[Batch]: ...
 @overload
 def ParallelRollouts(workers: Workers, *, mode: Literal["raw"]) -> ParallelIterator[Fragment]: ...
+@overload
+def ParallelRollouts(
+    workers: Workers, *, mode: Literal["async"], num_async: int = 1, selected_workers: Container[int] | None = None
+) -> LocalIterator[Delivered]: ...
 
 
 def ParallelRollouts(  # noqa: N802 - operators of the plan language are written like nouns
-    workers: Workers, *, mode: Literal["bulk_sync", "async", "raw"], num_async: int = 1
-) -> LocalIterator[Batch] | ParallelIterator[Fragment]:
+    workers: Workers,
+    *,
+    mode: Literal["bulk_sync", "async", "raw"],
+    num_async: int = 1,
+    selected_workers: Container[int] | None = None,
+) -> LocalIterator[Batch] | LocalIterator[Delivered] | ParallelIterator[Fragment]:
     """Sample in parallel, each time with the newest published weights.
 
     Args:
         workers: who samples; without actors the driver's own worker does.
-        mode: "bulk_sync" concatenates one fragment of every worker; "async" hands fragments out as they come, with
-            `num_async` in flight on each worker; "raw" leaves each fragment with its worker.
+        mode: "bulk_sync" concatenates one fragment of every worker; "async" hands out references to fragments as they
+            come, with `num_async` in flight on each worker; "raw" leaves each fragment with its worker.
+        selected_workers: indexes of those whose episodes are reported, all by default.
     """
     shards: ParallelIterator[Fragment] = ParallelIterator(workers, workers.sampling)
     if mode == "raw":
         return shards
-    if workers.wanted == 0:
-        return LocalIterator(lambda: _sample_here(workers)).for_each(_record)
     if mode == "bulk_sync":
+        if workers.wanted == 0:
+            return LocalIterator(lambda: _sample_here(workers)).for_each(_record)
         return shards.gather_rounds().for_each(_record)
-    return shards.gather_async(num_async).for_each(lambda fragment: _record([fragment]))
+
+    def record(delivered: Delivered) -> Delivered:
+        info = delivered.info
+        record_sampled(info.count, info.episodes, selected_workers is None or info.worker in selected_workers)
+        return delivered
+
+    if workers.wanted == 0:
+        return LocalIterator(lambda: _deliver_here(workers)).for_each(record)
+    deliveries: ParallelIterator[tuple[FragmentInfo, Any]] = ParallelIterator(
+        workers, lambda actor: replace(workers.sampling(actor), function=deliver_fragment, split=True)
+    )
+    return deliveries.gather_async(num_async, name="rollouts").for_each(lambda item: record(Delivered(*item)))
 
 
 def _sample_here(workers: Workers) -> Sequence[Fragment]:
     with get_metrics().timer("sample")():
         return [sample_fragment(workers.local, get_metrics().counters[STEPS_SAMPLED], None)]
+
+
+def _deliver_here(workers: Workers) -> Delivered:
+    metrics = get_metrics()
+    metrics.current_actor = None
+    with metrics.timer("sample")():
+        info, experience = deliver_fragment(workers.local, metrics.counters[STEPS_SAMPLED], None)
+    return Delivered(info, workers.backend.share(experience))
 
 
 def _record(fragments: Sequence[Fragment]) -> Batch:
@@ -68,9 +126,9 @@ def _record(fragments: Sequence[Fragment]) -> Batch:
     return batch
 
 
-def record_sampled(steps: int, episodes: Sequence[EpisodeRecord]) -> None:
-    """Count sampled steps and finished episodes."""
+def record_sampled(steps: int, episodes: Sequence[EpisodeRecord], selected: bool = True) -> None:
+    """Count sampled steps and finished episodes; those of selected workers are reported."""
     metrics = get_metrics()
     metrics.counters[STEPS_SAMPLED] += steps
     for episode in episodes:
-        metrics.add_episode(episode.return_, episode.length)
+        metrics.add_episode(episode.return_, episode.length, in_window=selected)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from rltrain.api.errors import InvalidManifest, Problem, TrainingFailed
 from rltrain.flow import get_metrics
@@ -11,6 +11,8 @@ from rltrain.ops.context import Workers
 from rltrain.policies.base import LearnInfo
 from rltrain.rollout.batch import Batch
 from rltrain.user_code import import_module
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class TrainOneStep:
     def __call__(self, batch: Batch) -> Trained:
         metrics = get_metrics()
         policy = self._workers.local.policy
-        policy.set_global_step(metrics.counters[STEPS_SAMPLED])
+        policy.set_global_step(metrics.steps)
         timer = metrics.timer("learn")
         with timer():
             info = policy.learn_on_batch(batch)
@@ -42,23 +44,32 @@ class TrainOneStep:
         return Trained(batch, info)
 
 
+@runtime_checkable
+class HasTarget(Protocol):
+    """A learner elsewhere, which has the target network."""
+
+    def update_target(self) -> None: ...
+
+
 class UpdateTargetNetwork:
     """Copy the network to the target once so many steps have passed.
 
     Args:
+        target: whose target network: the driver's own policy's, or a learner's.
         frequency: steps between two copies.
         by_steps_trained: count trained steps rather than sampled ones.
     """
 
-    def __init__(self, workers: Workers, frequency: int, *, by_steps_trained: bool = False) -> None:
-        self._workers = workers
+    def __init__(self, target: "Workers | HasTarget", frequency: int, *, by_steps_trained: bool = False) -> None:
+        self._target = target
         self._frequency = frequency
         self._counter = STEPS_TRAINED if by_steps_trained else STEPS_SAMPLED
 
-    def __call__(self, trained: Trained) -> Trained:
+    def __call__(self, trained: T) -> T:
         counters = get_metrics().counters
         if counters[self._counter] - counters["last_target_update_step"] >= self._frequency:
-            self._workers.local.policy.update_target()
+            owner = self._target if isinstance(self._target, HasTarget) else self._target.local.policy
+            owner.update_target()
             counters["num_target_updates"] += 1
             counters["last_target_update_step"] = counters[self._counter]
         return trained

@@ -4,9 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from rltrain.api.names import ROLLOUTS, WORKERS, RoleName
+from rltrain.api.names import LEARNERS, REPLAY, ROLLOUTS, WORKERS, RoleName
 from rltrain.flow import LocalIterator
-from rltrain.ops import PlanContext, Result
+from rltrain.ops import Result
+from rltrain.plans.apex import apex
+from rltrain.plans.apex_classic import apex_classic
 from rltrain.plans.ddppo import ddppo
 from rltrain.plans.dqn import dqn
 from rltrain.plans.off_policy import off_policy
@@ -19,20 +21,24 @@ class Plan:
     """A plan and what the runtime must bring for it.
 
     Attributes:
-        build: makes the dataflow.
-        role: whose machines its actors take; the manifest's block of that name says how many.
+        build: makes the dataflow of a `PlanContext`, an `ApexContext` where it is sharded.
+        roles: whose machines its actors take, its workers' first; the manifest's blocks of those names say how many.
         ranks: its actors learn together, as one process group, rather than sample for the driver.
+        sharded: its replay buffer is actors, and its learner runs beside the driver.
         replay: makes, out of config and seed, the buffer that the runtime hands in.
     """
 
-    build: Callable[[PlanContext[Any]], LocalIterator[Result]]
-    role: RoleName
+    build: Callable[[Any], LocalIterator[Result]]
+    roles: tuple[RoleName, ...]
     ranks: bool = False
+    sharded: bool = False
     replay: Callable[[Any, int], ReplayBuffer] | None = None
 
 
 PLANS: Final[dict[str, Plan]] = {
-    "DDPPO": Plan(ddppo, role=WORKERS, ranks=True),
-    "DQN": Plan(dqn, role=ROLLOUTS),
-    "OffPolicy": Plan(off_policy, role=ROLLOUTS, replay=make_buffer),
+    "Apex": Plan(apex, roles=(ROLLOUTS, REPLAY, LEARNERS), sharded=True),
+    "ApexClassic": Plan(apex_classic, roles=(ROLLOUTS,), sharded=True),
+    "DDPPO": Plan(ddppo, roles=(WORKERS,), ranks=True),
+    "DQN": Plan(dqn, roles=(ROLLOUTS,)),
+    "OffPolicy": Plan(off_policy, roles=(ROLLOUTS,), replay=make_buffer),
 }

@@ -33,6 +33,9 @@ class Policy(Protocol):
     def postprocess(self, batch: Batch) -> Batch:
         """Make what is learnt from out of consecutive rows; each environment's rows are together, in order."""
 
+    def td_error(self, batch: Batch) -> Array | None:
+        """First TD errors, float32 (count,), of postprocessed rows; None where the buffer is to choose priorities."""
+
     def learn_on_batch(self, batch: Batch) -> LearnInfo:
         """Update in this process."""
 

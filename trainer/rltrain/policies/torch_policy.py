@@ -69,6 +69,9 @@ class TorchPolicy:
     def minibatches_of(self, rows: int) -> int:
         raise NotImplementedError("only on-policy algorithms learn by minibatches")
 
+    def td_error(self, batch: Batch) -> Array | None:
+        return None
+
     def minibatch_sgd(
         self, batch: Batch, *, minibatches: int | None = None
     ) -> Generator[torch.Tensor, torch.Tensor, LearnInfo]:

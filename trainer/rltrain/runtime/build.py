@@ -1,29 +1,35 @@
 """From a manifest to a dataflow with its workers, in a given back end."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from rltrain.api import names
 from rltrain.api.errors import CheckpointUnusable
 from rltrain.api.job import RLTrainingJob
 from rltrain.api.resolve import resolved
 from rltrain.api.roles import Role, WorkersRole
-from rltrain.flow import Actor, Backend, LocalIterator, MetricsContext
+from rltrain.flow import Actor, Backend, Future, LocalIterator, MetricsContext, ShardFailure
 from rltrain.flow.metrics import EPISODES, STEPS_SAMPLED, STEPS_TRAINED
 from rltrain.flow.serial import SerialBackend
-from rltrain.ops import PlanContext, Result
+from rltrain.ops import ApexContext, PlanContext, Result
 from rltrain.ops.ranks import Rank
 from rltrain.plans.registry import PLANS, Plan
 from rltrain.replay.buffer import ReplayBuffer
 from rltrain.rollout.worker import RolloutWorker, WorkerSpec
+from rltrain.runtime.apex import make_learner, make_shards
 from rltrain.runtime.checkpoint import Checkpoint, Identity, Summary
 from rltrain.runtime.crew import Crew
+from rltrain.runtime.learner import QueuedLearner
 from rltrain.runtime.ranks import Connect, RankGroup
+from rltrain.runtime.roles import gpus_of, replicas_of, roles_of, workers_role
+from rltrain.runtime.shards import ShardActors, ShardPart
 from rltrain.runtime.workers import RolloutWorkers
 from rltrain.state import State, content_hash
 
+_REPLAY: Final = "replay"
+_NOT_LEARNED: Final = ("global_step", "rng", "torch_rng")
 _INCARNATION_SEED: Final = 1_000_003
-GPU: Final = "nvidia.com/gpu"
 
 
 @dataclass(frozen=True)
@@ -35,23 +41,6 @@ class MakeWorker:
 
     def __call__(self, index: int, incarnation: int) -> RolloutWorker:
         return self.kind(replace(self.spec, index=index, seed=self.spec.seed + _INCARNATION_SEED * incarnation))
-
-
-def role_of(job: RLTrainingJob) -> Role:
-    """The block of the role whose machines the plan's actors take."""
-    role: Role = getattr(job.spec, PLANS[job.spec.plan].role)
-    return role
-
-
-def replicas_of(job: RLTrainingJob) -> int:
-    """Actors that the job asks for."""
-    return int(getattr(role_of(job), "replicas", 0))
-
-
-def gpus_of(role: Role) -> int:
-    """GPUs of each of a role's machines."""
-    wants_nccl = isinstance(role, WorkersRole) and role.collective.backend == "NCCL"
-    return int(role.resources.limits.get(GPU, 1 if wants_nccl else 0))
 
 
 class Training:
@@ -69,8 +58,8 @@ class Training:
     def __init__(self, job: RLTrainingJob, backend: Backend, metrics: MetricsContext) -> None:
         spec = job.spec
         plan = PLANS[spec.plan]
-        wanted = replicas_of(job)
-        gpus = gpus_of(role_of(job))
+        role = workers_role(job)
+        wanted = replicas_of(role)
         worker = WorkerSpec(
             plan=spec.plan,
             env=spec.env,
@@ -81,19 +70,33 @@ class Training:
         )
         self.job = job
         self.metrics = metrics
-        self.local = RolloutWorker(replace(worker, device=driver_device(spec.head)))
+        device = driver_device(spec.head)
+        # Where the learner runs beside the driver, the driver's own policy only follows it.
+        self.local = RolloutWorker(replace(worker, device="cpu" if plan.sharded else device))
         self.identity = Identity(
             plan=spec.plan,
             env=spec.env.id,
             observation_space=str(self.local.observation_space),
             action_space=str(self.local.action_space),
         )
-        make = MakeWorker(replace(worker, device="cuda" if gpus else "cpu"), Rank if plan.ranks else RolloutWorker)
-        crew = Crew(backend, plan.role, wanted, make)
+        kind = Rank if plan.ranks else RolloutWorker
+        make = MakeWorker(replace(worker, device="cuda" if gpus_of(role) else "cpu"), kind)
+        crew = Crew(backend, next(iter(roles_of(job)), names.HEAD), wanted, make)
         self.workers = self._gather(plan, crew)
-        self.context: PlanContext[Any] = PlanContext(spec.config, self.workers, spec.seed)
+        self.shards: ShardActors | None = None
+        self.learner: QueuedLearner | None = None
+        self.context: PlanContext[Any]
+        if plan.sharded:
+            shards, learner = make_shards(job, backend), make_learner(job, backend, self.local, device)
+            self.shards, self.learner = shards, learner
+            self.context = ApexContext(spec.config, self.workers, spec.seed, shards=shards, learner=learner)
+            self.context.keep("learner", learner)
+            for index in range(1, shards.wanted + 1):
+                self.context.keep(f"{_REPLAY}_{index}", shards.part(index))
+        else:
+            self.context = PlanContext(spec.config, self.workers, spec.seed)
         if plan.replay is not None:
-            self.context.replay = self.context.keep("replay", plan.replay(spec.config, spec.seed))
+            self.context.replay = self.context.keep(_REPLAY, plan.replay(spec.config, spec.seed))
         self.flow: LocalIterator[Result] = plan.build(self.context)
 
     def get_state(self) -> dict[str, State]:
@@ -103,8 +106,9 @@ class Training:
 
     def set_state(self, checkpoint: Checkpoint) -> None:
         """Go on from a checkpoint. Raises CheckpointUnusable, CheckpointMismatch."""
+        unwanted = self.unwanted_in(checkpoint)
         for name, part in self.context.kept.items():
-            state = checkpoint.read(name)
+            state = None if name in unwanted else checkpoint.read(name)
             if state is not None:
                 part.set_state(state)
         workers, metrics = checkpoint.read("workers"), checkpoint.read("metrics")
@@ -117,23 +121,53 @@ class Training:
         """Parts that this run has and a checkpoint hasn't."""
         return [name for name in self.context.kept if name not in checkpoint.parts]
 
-    def hashes(self) -> dict[str, Any]:
-        """What a resumed run must have in common with the checkpoint, computed from the objects as they are."""
-        learned = self.workers.learned_state()
-        hashes: dict[str, Any] = {
-            "optimizer_step": float(learned["optimizer"]["step"]),
-            "epsilon": self.local.policy.exploration_state().get("epsilon"),
-            "policy": content_hash(learned),
-        }
-        for name, part in self.context.kept.items():
-            if isinstance(part, ReplayBuffer) and self._saves(part):
-                state = part.get_state()
-                hashes[name] = content_hash({"columns": state["columns"], "cursor": state["cursor"]})
-                hashes["priorities"] = content_hash({"priorities": state["priorities"]})
-        return hashes
+    def unwanted_in(self, checkpoint: Checkpoint) -> Sequence[str]:
+        """Parts that a checkpoint has and this run doesn't save, and so doesn't go on from either."""
+        return [name for name, part in self.context.kept.items() if name in checkpoint.parts and not self._saves(part)]
 
-    def summary(self, attempt: int) -> Summary:
-        """What stands in checkpoint.json."""
+    def hashes(self, parts: Mapping[str, State]) -> dict[str, Any]:
+        """What a resumed run must have in common with a checkpoint, from the parts of either."""
+        return {**hashes(parts), "epsilon": self.local.policy.exploration_state().get("epsilon")}
+
+    def pending(self) -> Sequence[Future]:
+        """One for each actor that is being made, of whatever kind."""
+        groups = [self.workers, *([self.shards] if self.shards else ()), *([self.learner] if self.learner else ())]
+        return [future for group in groups for future in group.pending()]
+
+    def refresh(self) -> None:
+        """Take in actors that have become ready since, of whatever kind."""
+        self.workers.refresh()
+        if self.shards is not None:
+            self.shards.refresh()
+        if self.learner is not None:
+            self.learner.refresh()
+
+    def complete(self) -> bool:
+        """Whether what there must be one of, beside workers, is there."""
+        others = [*(self.shards.pending() if self.shards else ()), *(self.learner.pending() if self.learner else ())]
+        return not others
+
+    def failed(self, failure: ShardFailure) -> None:
+        """An actor's call brought no result; it is made again, or RltrainError raised where that is hopeless."""
+        if self.shards is not None and self.shards.owns(failure.actor):
+            self.shards.failed([failure])
+        elif self.learner is not None and self.learner.owns(failure.actor):
+            self.learner.failed([failure])
+        else:
+            self.workers.failed([failure])
+
+    def saved(self, checkpoint: Checkpoint) -> None:
+        """There is a newer checkpoint, from which a lost part is restored."""
+        if self.shards is not None:
+            self.shards.saved = lambda index: checkpoint.read(f"{_REPLAY}_{index}")
+
+    def close(self) -> None:
+        """End what runs in this process."""
+        if self.learner is not None:
+            self.learner.close()
+
+    def summary(self, attempt: int, parts: Mapping[str, State]) -> Summary:
+        """What stands in checkpoint.json beside these parts."""
         counters = self.metrics.counters
         return Summary(
             env_steps=counters[STEPS_SAMPLED],
@@ -142,19 +176,33 @@ class Training:
             episode_return_mean=self.metrics.episode_return_mean,
             time_s=self.metrics.clock(),
             attempt=attempt,
-            hashes=self.hashes(),
+            hashes=self.hashes(parts),
             job=resolved(self.job),
         )
 
     def _saves(self, part: object) -> bool:
-        return self.job.spec.checkpoint.replay or not isinstance(part, ReplayBuffer)
+        return self.job.spec.checkpoint.replay or not isinstance(part, ReplayBuffer | ShardPart)
 
     def _gather(self, plan: Plan, crew: Crew) -> RolloutWorkers | RankGroup:
         if not plan.ranks:
             return RolloutWorkers(self.local, crew)
-        role = role_of(self.job)
+        role = workers_role(self.job)
         assert isinstance(role, WorkersRole)
         return RankGroup(self.local, crew, role.min_replicas, connection(crew.backend, role))
+
+
+def hashes(parts: Mapping[str, State]) -> dict[str, Any]:
+    """What a resumed run must have in common with a checkpoint, from the parts of either."""
+    workers = parts["workers"]
+    own: State = workers["local"]["policy"]
+    policy = parts["learner"]["policy"] if "learner" in parts else workers.get("learned", own)
+    learned = {name: value for name, value in policy.items() if name not in _NOT_LEARNED}
+    found: dict[str, Any] = {"optimizer_step": float(learned["optimizer"]["step"]), "policy": content_hash(learned)}
+    for name, state in parts.items():
+        if name.startswith(_REPLAY):
+            found[name] = content_hash({"columns": state["columns"], "cursor": state["cursor"]})
+            found[name.replace(_REPLAY, "priorities")] = content_hash({"priorities": state["priorities"]})
+    return found
 
 
 def connection(backend: Backend, role: WorkersRole) -> Connect:

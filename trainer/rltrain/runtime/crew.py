@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from rltrain.api.errors import InvalidInput, RltrainError, TrainingFailed
 from rltrain.flow import Actor, ActorLost, Backend, Future, ShardFailure, get_metrics
-from rltrain.flow.metrics import FRAGMENTS_LOST
 
 log = logging.getLogger(__name__)
 
@@ -28,12 +27,24 @@ class Crew:
         role: whose slots they take.
         wanted: how many.
         factory: makes what actor `index` holds, its `incarnation`-th; picklable.
+        noun: what counters and messages call one of them.
+        slotless: they take no slots, see `Backend.create`.
     """
 
-    def __init__(self, backend: Backend, role: str, wanted: int, factory: Callable[[int, int], Any]) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        role: str,
+        wanted: int,
+        factory: Callable[[int, int], Any],
+        noun: str = "worker",
+        slotless: bool = False,
+    ) -> None:
         self.backend = backend
         self.role = role
         self.wanted = wanted
+        self._noun = noun
+        self._slotless = slotless
         self._factory = factory
         self._made: defaultdict[int, int] = defaultdict(int)
         self._starting: dict[int, tuple[Actor, Future]] = {}
@@ -47,7 +58,7 @@ class Crew:
         """Begin to make actor `index`."""
         make = partial(self._factory, index, self._made[index])
         self._made[index] += 1
-        actor = self.backend.create(make, role=self.role, index=index)
+        actor = self.backend.create(make, role=self.role, index=index, slotless=self._slotless)
         self._starting[index] = (actor, actor.apply(_ready))
 
     def arrived(self) -> list[Actor]:
@@ -88,7 +99,6 @@ class Crew:
         """
         for failure in failures:
             self.judge(failure)
-            get_metrics().counters[FRAGMENTS_LOST] += 1
             self.backend.kill(failure.actor)
             self.start(failure.actor.index)
 
@@ -98,23 +108,23 @@ class Crew:
         self._good[index] = 0
         if isinstance(failure, ActorLost):
             self._losses[index] += 1
-            get_metrics().counters["num_workers_lost"] += 1
-            log.warning("%s %d is lost and made again: %s", self.role, index, failure)
+            get_metrics().counters[f"num_{self._noun}s_lost"] += 1
+            log.warning("%s %d is lost and made again: %s", self._noun, index, failure)
             if self._losses[index] >= MAX_LOSSES:
                 raise TrainingFailed(
-                    f"{self.role} {index} died {MAX_LOSSES} times in a row: its process is killed (too little memory?) "
-                    f"or crashes in native code. Last: {failure}"
+                    f"{self._noun} {index} died {MAX_LOSSES} times in a row: its process is killed (too little "
+                    f"memory?) or crashes in native code. Last: {failure}"
                 ) from cause
             return
         self._failures[index] += 1
-        get_metrics().counters["num_worker_failures"] += 1
+        get_metrics().counters[f"num_{self._noun}_failures"] += 1
         if isinstance(cause, InvalidInput):
             raise cause
-        log.warning("%s %d failed and is made again: %s", self.role, index, cause)
+        log.warning("%s %d failed and is made again: %s", self._noun, index, cause)
         if self._failures[index] >= MAX_FAILURES:
             if isinstance(cause, RltrainError):
                 raise cause
-            raise TrainingFailed(f"{self.role} {index} failed {MAX_FAILURES} times in a row: {cause}") from cause
+            raise TrainingFailed(f"{self._noun} {index} failed {MAX_FAILURES} times in a row: {cause}") from cause
 
     def dismiss(self, actors: Sequence[Actor]) -> None:
         """End these and whatever is being made."""

@@ -84,11 +84,14 @@ class Driver:
         self._interrupts.install()
         with self._metrics.active():
             training = Training(self._job, self._backend, self._metrics)
-            self._restore(training)
-            if not self._gather(training):
-                return self._interrupted(training)
-            self._clock.begin(self._resumed.summary.time_s if self._resumed else 0.0)
-            return self._loop(training, self._first_report(training))
+            try:
+                self._restore(training)
+                if not self._gather(training):
+                    return self._interrupted(training)
+                self._clock.begin(self._resumed.summary.time_s if self._resumed else 0.0)
+                return self._loop(training, self._first_report(training))
+            finally:
+                training.close()
 
     def _restore(self, training: Training) -> None:
         checkpoint = self._resumed
@@ -97,9 +100,17 @@ class Driver:
         require_same(checkpoint, training.identity)
         missing = training.missing_from(checkpoint)
         if missing:
-            log.warning("%s has no %s in it: starting with an empty one", checkpoint.path, ", ".join(missing))
+            log.warning("%s has no %s in it: starting with a new one", checkpoint.path, ", ".join(missing))
+        unwanted = training.unwanted_in(checkpoint)
+        if unwanted:
+            log.warning(
+                "%s has %s in it: starting with a new one, as checkpoint.replay is false",
+                checkpoint.path,
+                ", ".join(unwanted),
+            )
         try:
             training.set_state(checkpoint)
+            training.saved(checkpoint)
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise CheckpointMismatch(
                 f"{checkpoint.path} doesn't fit this manifest ({type(error).__name__}: {error}): use the manifest that "
@@ -111,17 +122,19 @@ class Driver:
         workers = training.workers
         enough_at: float | None = None
         while not self._interrupts.asked:
-            workers.refresh()
+            training.refresh()
             healthy = len(workers.actors())
             self._tell(training, "Starting", urgent=healthy != self._told[1])
-            if healthy >= workers.wanted:
+            complete = training.complete()
+            if healthy >= workers.wanted and complete:
                 return True
-            if healthy >= workers.minimum:
+            if healthy >= workers.minimum and complete:
                 enough_at = time.monotonic() if enough_at is None else enough_at
                 if time.monotonic() - enough_at >= GATHER_SECONDS:
                     log.warning("training begins with %d of %d workers", healthy, workers.wanted)
                     return True
-            self._backend.wait(workers.pending(), TICK_SECONDS) if workers.pending() else time.sleep(0.1)
+            pending = training.pending()
+            self._backend.wait(pending, TICK_SECONDS) if pending else time.sleep(0.1)
         return False
 
     def _first_report(self, training: Training) -> dict[str, object] | None:
@@ -130,7 +143,7 @@ class Driver:
         self._tell(training, "Training", urgent=True)
         if checkpoint is None:
             return None
-        hashes = _despite_losses(training, training.hashes)
+        hashes = _despite_losses(training, lambda: training.hashes(training.get_state()))
         log.info("resumed from %s at %d steps; restored: %s", checkpoint.path, checkpoint.summary.env_steps, hashes)
         return {
             "checkpoint": checkpoint.path.name,
@@ -200,11 +213,11 @@ class Driver:
         if self._attempt.superseded:
             raise Superseded(f"a newer attempt of this run writes to {self._directory.path}; this one stops")
         with self._metrics.timer("checkpoint")():
-            summary, parts = _despite_losses(
-                training, lambda: (training.summary(self._attempt.number), training.get_state())
-            )
+            parts = _despite_losses(training, training.get_state)
+            summary = training.summary(self._attempt.number, parts)
             checkpoint = self._directory.checkpoints.save(training.identity, summary, parts)
         self.saved = checkpoint
+        training.saved(checkpoint)
         self._observers.saved(
             CheckpointStatus(path=str(checkpoint.path), env_steps=checkpoint.summary.env_steps, saved_at=now())
         )
@@ -258,7 +271,7 @@ def _despite_losses(training: Training, read: Callable[[], T]) -> T:
         try:
             return read()
         except ShardFailure as failure:
-            training.workers.failed([failure])
+            training.failed(failure)
 
 
 def now() -> str:

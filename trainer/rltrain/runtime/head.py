@@ -88,14 +88,14 @@ def _work(pod: Pod, interrupts: Interrupts) -> RunResult:
 
 def _train(pod: Pod, job: RLTrainingJob, directory: "RunDirectory", interrupts: Interrupts) -> RunResult:
     from rltrain.flow.ray_backend import RayBackend
-    from rltrain.runtime.build import gpus_of, role_of
     from rltrain.runtime.console import PlainConsole
     from rltrain.runtime.kubernetes_progress import kubernetes_progress
+    from rltrain.runtime.roles import gpus_by_role
     from rltrain.runtime.train import train
 
     resume_from = job.spec.checkpoint.resume_from
     progress = kubernetes_progress(pod)
-    backend = RayBackend(gpus_of(role_of(job)))
+    backend = RayBackend(gpus_by_role(job))
     outcome = train(
         job,
         directory,

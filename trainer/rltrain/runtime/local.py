@@ -10,13 +10,13 @@ from pathlib import Path
 from rltrain.api.job import RLTrainingJob
 from rltrain.flow import Backend
 from rltrain.flow.serial import SerialBackend
-from rltrain.runtime.build import gpus_of, replicas_of, role_of
 from rltrain.runtime.clocks import STEPS_PER_SECOND
 from rltrain.runtime.console import LiveConsole, PlainConsole
 from rltrain.runtime.interrupts import Interrupts
 from rltrain.runtime.observers import Observer
 from rltrain.runtime.preflight import check_environment
 from rltrain.runtime.result import RunResult
+from rltrain.runtime.roles import gpus_by_role, has_actors, slots_of
 from rltrain.runtime.rundir import RunDirectory
 from rltrain.runtime.session import local_session
 from rltrain.runtime.train import train
@@ -67,14 +67,13 @@ def run_locally(
 
 @contextmanager
 def _session(job: RLTrainingJob, serial: bool, interrupts: Interrupts) -> Iterator[Backend]:
-    actors = replicas_of(job)
-    if serial or not actors:
+    if serial or not has_actors(job):
         yield SerialBackend(serial)
         return
-    with local_session(actors, interrupts.on_leaving):
+    with local_session(slots_of(job), interrupts.on_leaving):
         from rltrain.flow.ray_backend import RayBackend
 
-        yield RayBackend(gpus_of(role_of(job)))
+        yield RayBackend(gpus_by_role(job))
 
 
 def _console(job: RLTrainingJob) -> Observer:

@@ -107,8 +107,11 @@ class RankGroup:
         for actor in group:
             self._crew.start(actor.index)
 
-    def publish_weights(self) -> None:
+    def publish_weights(self, *, only_new: bool = False) -> None:
         raise TrainingFailed("ranks learn by themselves; the driver has no weights to give them")
+
+    def send_weights(self, actor: Actor) -> None:
+        self.publish_weights()
 
     def sampling(self, actor: Actor) -> Call:
         return Call(sample_fragment, (get_metrics().counters[STEPS_SAMPLED], None))

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
-from rltrain.flow import Actor, Backend, ShardFailure, get_metrics
-from rltrain.flow.metrics import STEPS_SAMPLED
+from rltrain.flow import Actor, ActorFailed, Backend, Outstanding, ShardFailure, get_metrics
+from rltrain.flow.metrics import FRAGMENTS_LOST, STEPS_SAMPLED
 from rltrain.flow.parallel import Call
 from rltrain.ops.rollouts import sample_fragment
 from rltrain.rollout.worker import RolloutWorker
 from rltrain.runtime.crew import Crew
-from rltrain.state import State
+from rltrain.state import Array, State
 
 
 class RolloutWorkers:
@@ -28,6 +28,7 @@ class RolloutWorkers:
         self._sent: dict[int, int] = {}
         self._shared: Any = None
         self._states: dict[int, State] = {}
+        self._syncs = Outstanding(crew.backend, None, self._unsynced)  # a worker that got weights samples next
 
     @property
     def backend(self) -> Backend:
@@ -45,9 +46,10 @@ class RolloutWorkers:
     def refresh(self) -> None:
         for actor in self._crew.arrived():
             self._live[actor.index] = actor
-            self._sent.pop(actor.index, None)
             state = self._states.pop(actor.index, None)
-            if state is not None:
+            if state is None:
+                self._sent.pop(actor.index, None)
+            else:
                 actor.apply(_restore, self.backend.share(state))
 
     def actors(self) -> Sequence[Actor]:
@@ -62,19 +64,21 @@ class RolloutWorkers:
     def failed(self, failures: Sequence[ShardFailure]) -> None:
         for failure in failures:
             self._live.pop(failure.actor.index, None)
+        get_metrics().counters[FRAGMENTS_LOST] += len(failures)
         self._crew.replace(failures)
 
-    def publish_weights(self) -> None:
-        self._version += 1
+    def publish_weights(self, *, only_new: bool = False) -> None:
+        self._version += 0 if only_new else 1
         self._shared = None
 
+    def send_weights(self, actor: Actor) -> None:
+        self._syncs.add(actor.apply(_set_weights, self._weights()))
+
     def sampling(self, actor: Actor) -> Call:
-        if self._shared is None:
-            self._shared = self.backend.share(self.local.get_weights())
         fresh = self._sent.get(actor.index) != self._version
         self._sent[actor.index] = self._version
         env_steps = get_metrics().counters[STEPS_SAMPLED]
-        return Call(sample_fragment, (env_steps, self._shared if fresh else None))
+        return Call(sample_fragment, (env_steps, self._weights() if fresh else None))
 
     def get_state(self) -> State:
         """States of the driver's worker and of every healthy actor; one that fails meanwhile is left out."""
@@ -86,7 +90,8 @@ class RolloutWorkers:
                 states[str(actor.index)] = self.backend.result(future)
             except ShardFailure as failure:
                 self.failed([failure])
-        return {"local": self.local.get_state(), "actors": states}
+        current = [index for index, version in sorted(self._sent.items()) if version == self._version]
+        return {"local": self.local.get_state(), "actors": states, "current": current}
 
     def learned_state(self) -> State:
         """Networks and optimizer of the policy that learns."""
@@ -97,11 +102,27 @@ class RolloutWorkers:
         self.local.set_state(state["local"])
         self._states = {int(index): saved for index, saved in state["actors"].items()}
         self.publish_weights()
+        # Those that had the newest weights have them again, once they are restored.
+        self._sent = {int(index): self._version for index in state["current"] if int(index) in self._states}
+
+    def _weights(self) -> Any:
+        """A reference to the local policy's weights as last published."""
+        if self._shared is None:
+            self._shared = self.backend.share(self.local.get_weights())
+        return self._shared
+
+    def _unsynced(self, failures: Sequence[ShardFailure]) -> None:
+        """A lost worker is noticed, and replaced, where its sample is awaited; weights that don't fit are an error."""
+        self.failed([failure for failure in failures if isinstance(failure, ActorFailed)])
 
     def stop(self) -> None:
         """End all actors."""
         self._crew.dismiss(self.actors())
         self._live.clear()
+
+
+def _set_weights(worker: RolloutWorker, weights: dict[str, Array]) -> None:
+    worker.set_weights(weights)
 
 
 def _state(worker: RolloutWorker) -> State:

@@ -1,0 +1,97 @@
+"""Ape-X's policy (Horgan et al. 2018): DQN's, each worker exploring to another degree and judging what it sees."""
+
+from typing import Final
+
+import torch
+from gymnasium import spaces
+
+from rltrain.api.config import ApexClassicConfig
+from rltrain.models.spaces import Space
+from rltrain.models.tensors import as_tensor
+from rltrain.policies.dqn import DQNPolicy
+from rltrain.policies.torch_policy import Seeds
+from rltrain.rollout import columns as c
+from rltrain.rollout.batch import Batch
+from rltrain.state import Array
+
+_BASE: Final = 0.4
+_ALPHA: Final = 7
+_TARGET: Final = "target."
+
+
+def worker_epsilon(worker: int, workers: int) -> float | None:
+    """Chance of a random action (section 4.1): 0.4^(1 + 7 (i - 1) / (N - 1)) for worker i of N, counted from 1.
+
+    Args:
+        worker: 0 is the driver's own, which doesn't explore.
+        workers: how many there are beside it.
+
+    Returns:
+        None without workers: the driver samples by itself then, and explores as DQN does.
+    """
+    if workers == 0:
+        return None
+    if worker == 0:
+        return 0.0
+    return float(_BASE ** (1 + _ALPHA * (worker - 1) / max(workers - 1, 1)))
+
+
+class ApexPolicy(DQNPolicy):
+    """DQN's policy with a constant epsilon; its weights hold the target network, which priorities need.
+
+    Args:
+        workers: how many there are beside the driver's own.
+    """
+
+    def __init__(
+        self,
+        config: ApexClassicConfig,
+        obs_space: Space,
+        action_space: spaces.Discrete,
+        seeds: Seeds,
+        device: str = "cpu",
+        workers: int = 0,
+    ) -> None:
+        self._constant = None if config.noisy else worker_epsilon(seeds.worker, workers)
+        self._judges = config.worker_side_prioritization and config.prioritized_replay
+        super().__init__(config, obs_space, action_space, seeds, device)
+
+    def set_global_step(self, env_steps: int) -> None:
+        super().set_global_step(env_steps)
+        if self._constant is not None:
+            self._epsilon = self._constant
+
+    def td_error(self, batch: Batch) -> Array | None:
+        if not self._judges:
+            return None
+        with torch.inference_mode():
+            if self._config.noisy:
+                self._network.set_noise(None)
+                self._target.set_noise(None)
+            obs, next_obs = as_tensor(batch[c.OBS], self.device), as_tensor(batch[c.NEXT_OBS], self.device)
+            rewards, discounts = (as_tensor(batch[name], self.device) for name in (c.REWARDS, c.DISCOUNTS))
+            rows = torch.arange(batch.count, device=self.device)
+            taken = self._network(obs)[rows, as_tensor(batch[c.ACTIONS], self.device)]
+            target_next = self._target(next_obs)
+            chooser = self._network(next_obs) if self._config.double_q else target_next
+            following = target_next[rows, self._values(chooser).argmax(dim=1)]
+            if self._config.num_atoms == 1:
+                errors = taken.squeeze(1) - (rewards + discounts * following.squeeze(1))
+            else:
+                wanted = self._project(rewards, discounts, following.softmax(dim=1))
+                errors = -(wanted * taken.log_softmax(dim=1)).sum(dim=1)
+            found: Array = errors.cpu().numpy()
+        return found
+
+    def get_weights(self) -> dict[str, Array]:
+        weights = super().get_weights()
+        if self._judges:
+            weights |= {f"{_TARGET}{name}": value for name, value in self._target_flat.get().items()}
+        return weights
+
+    def set_weights(self, weights: dict[str, Array]) -> None:
+        """Takes weights without those of a target network too, as checkpoints keep them."""
+        target = {name.removeprefix(_TARGET): value for name, value in weights.items() if name.startswith(_TARGET)}
+        super().set_weights({name: value for name, value in weights.items() if not name.startswith(_TARGET)})
+        if target:
+            self._target_flat.set(target)

@@ -1,0 +1,37 @@
+"""What Ape-X's plans have beside workers: replay shards and a learner, each where the manifest says."""
+
+from rltrain.api import names
+from rltrain.api.config import ApexClassicConfig
+from rltrain.api.job import RLTrainingJob
+from rltrain.flow import Backend
+from rltrain.rollout.worker import RolloutWorker
+from rltrain.runtime.crew import Crew
+from rltrain.runtime.learner import MakeLearner, QueuedLearner
+from rltrain.runtime.roles import gpus_of, replicas_of, roles_of
+from rltrain.runtime.shards import MakeShard, ShardActors
+
+
+def make_shards(job: RLTrainingJob, backend: Backend) -> ShardActors:
+    """Shards in the pods of the role `replay`, or beside the driver where there are none."""
+    config = job.spec.config
+    assert isinstance(config, ApexClassicConfig)
+    role = names.REPLAY if replicas_of(roles_of(job).get(names.REPLAY)) else names.HEAD
+    make = MakeShard(config, job.spec.seed)
+    return ShardActors(Crew(backend, role, make.count, make, noun="replay_shard", slotless=True), make)
+
+
+def make_learner(job: RLTrainingJob, backend: Backend, local: RolloutWorker, device: str) -> QueuedLearner:
+    """A learner in the pod of the role `learners`, or as a thread of the driver, on `device`, where there is none."""
+    config = job.spec.config
+    assert isinstance(config, ApexClassicConfig)
+    role = roles_of(job).get(names.LEARNERS)
+    remote = replicas_of(role) > 0
+    make = MakeLearner(
+        spec=local.spec,
+        observation_space=local.observation_space,
+        action_space=local.action_space,
+        before_learn_on_batch=config.before_learn_on_batch,
+        device=("cuda" if gpus_of(role) else "cpu") if remote else device,
+    )
+    crew = Crew(backend, names.LEARNERS, 1, make, noun="learner") if remote else None
+    return QueuedLearner(backend, make, crew)

@@ -1,0 +1,48 @@
+"""Which machines a job's actors take."""
+
+from typing import Final
+
+from rltrain.api import names
+from rltrain.api.job import RLTrainingJob
+from rltrain.api.roles import Role, WorkersRole
+from rltrain.plans.registry import PLANS
+
+GPU: Final = "nvidia.com/gpu"
+
+
+def roles_of(job: RLTrainingJob) -> dict[names.RoleName, Role]:
+    """The blocks of the roles that the plan's actors take, its workers' first."""
+    return {name: getattr(job.spec, name) for name in PLANS[job.spec.plan].roles}
+
+
+def workers_role(job: RLTrainingJob) -> Role | None:
+    """The block of the role that the plan's workers take; None where the plan has none."""
+    return next(iter(roles_of(job).values()), None)
+
+
+def replicas_of(role: Role | None) -> int:
+    """Machines of a role, each with a slot for one actor."""
+    return int(getattr(role, "replicas", 0))
+
+
+def gpus_of(role: Role | None) -> int:
+    """GPUs of each of a role's machines."""
+    if role is None:
+        return 0
+    wants_nccl = isinstance(role, WorkersRole) and role.collective.backend == "NCCL"
+    return int(role.resources.limits.get(GPU, 1 if wants_nccl else 0))
+
+
+def gpus_by_role(job: RLTrainingJob) -> dict[str, float]:
+    """GPUs of each of the job's actors, by role."""
+    return {name: gpus_of(role) for name, role in roles_of(job).items()}
+
+
+def slots_of(job: RLTrainingJob) -> int:
+    """Slots that the job's actors need on a machine that holds all of them; shards need none."""
+    return sum(replicas_of(role) for name, role in roles_of(job).items() if name != names.REPLAY)
+
+
+def has_actors(job: RLTrainingJob) -> bool:
+    """Whether anything of the job lives outside of the driver."""
+    return slots_of(job) > 0 or PLANS[job.spec.plan].sharded
