@@ -66,11 +66,8 @@ class RolloutWorker:
             spec.seed,
             worker=spec.index,
             device=spec.device,
-        )
             workers=spec.num_workers,
         )
-        use_native_code(
-            self.policy, spec.plan, spec.config, self.observation_space, self.action_space, serial=spec.serial
         self._to_env = action_mapping(self.action_space)
         self._collector = Collector(envs, self._act, spec.index) if envs else None
 
