@@ -102,7 +102,7 @@ _EXPLAINED: Final = {
     "numcpusfordriver": "CPUs are given to the head's pod: spec.head.resources",
     "batchmode": "leave it out: fragments always have rollout_fragment_length steps, whatever the episodes do",
     "framework": "leave it out: it is always torch",
-    "explore": "leave it out: rollouts always explore, rltrain evaluate doesn't unless told to",
+    "explore": "leave it out: rollouts always explore, rltrain evaluate never does",
     "kltarget": "leave it out: ranks that adapted a KL coefficient by themselves would drift apart",
 }
 _EXPLAINED_BY_PLAN: Final[dict[str, dict[str, str]]] = {

@@ -1,38 +1,125 @@
-"""How good a policy is: whole episodes with fresh seeds."""
+"""How good a policy is: whole episodes with fresh seeds, several at a time."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable
+from typing import Final
 
+import numpy as np
+
+from rltrain.api.errors import EnvironmentFailed
 from rltrain.api.job import EnvSpec
 from rltrain.models.spaces import action_mapping
 from rltrain.policies.base import Policy
-from rltrain.rollout.collector import Collector, EpisodeRecord
+from rltrain.rollout.collector import EpisodeRecord
+from rltrain.rollout.environments import Space
 from rltrain.rollout.vector import EnvList
 from rltrain.state import Array
 
-_NOT_TRAINING = 1 << 32
+NUM_ENVS: Final = 16
+"""Environments played at once, and rows of each batch of observations: a network may round otherwise for others."""
+_NOT_TRAINING: Final = 1 << 32
 """Set in seeds, above all that a job's can have, so that no episode was trained on."""
 
+Watch = Callable[[int, int], None]
+"""Told how many episodes are finished and how many steps were taken, after each step of all environments."""
 
-def evaluate(policy: Policy, env: EnvSpec, episodes: int, seed: int, explore: bool = False) -> Iterator[EpisodeRecord]:
-    """Run episodes one after another, acting on the policy's best actions unless told to explore.
+
+def evaluate(
+    policy: Policy, env: EnvSpec, episodes: int, seed: int, *, num_envs: int = NUM_ENVS, watch: Watch | None = None
+) -> list[EpisodeRecord]:
+    """Play episodes on the policy's best actions; the records in the order of the episodes' numbers.
+
+    An episode's seed comes from its number, and every episode that begins is counted, however long it takes. So the
+    result depends on nothing but the seed, not on the number of environments, and short episodes have no advantage.
+
+    Args:
+        policy: acts; must not change.
+        env: what to play.
+        episodes: at least 1.
+        seed: of the episodes.
+        num_envs: from 1 to `NUM_ENVS`.
+        watch: told of the progress.
 
     Raises:
         UnknownEnvironment, EnvironmentFailed: see `make_env` and `EnvList`.
     """
-    envs = EnvList(env, num_envs=1, seed=seed | _NOT_TRAINING, worker=0, record=False)
-    to_env = action_mapping(envs.action_space)
-
-    def act(obs: Array) -> tuple[Array, Array, dict[str, Array]]:
-        actions, _ = policy.compute_actions(obs, explore=explore)
-        return actions, to_env(actions), {}
-
+    seats: list[_Seat] = []
     try:
-        collector = Collector(envs, act, worker=0)
-        for _ in range(episodes):
-            finished: list[EpisodeRecord] = []
-            while not finished:
-                collector.collect(1)
-                finished = collector.drain_episodes()
-            yield finished[0]
+        for episode in range(min(num_envs, episodes)):
+            seats.append(_Seat(env, seed, row=len(seats), episode=episode))
+        return _play(policy, seats, episodes, watch)
     finally:
-        envs.close()
+        for seat in seats:
+            seat.close()
+
+
+def _play(policy: Policy, seats: list["_Seat"], episodes: int, watch: Watch | None) -> list[EpisodeRecord]:
+    to_env = action_mapping(seats[0].action_space)
+    # Rows without a player keep an observation that the policy can take.
+    obs = np.repeat(seats[0].obs[None], NUM_ENVS, axis=0)
+    records: dict[int, EpisodeRecord] = {}
+    begun, steps = len(seats), 0
+    while seats:
+        for seat in seats:
+            obs[seat.row] = seat.obs
+        actions = to_env(policy.compute_actions(obs, explore=False)[0])
+        for seat in seats:
+            record = seat.step(actions[seat.row : seat.row + 1])
+            if record is not None:
+                records[seat.episode] = record
+                if begun < episodes:
+                    seat.begin(begun)
+                    begun += 1
+        steps += len(seats)
+        seats = [seat for seat in seats if seat.episode not in records]
+        if watch is not None:
+            watch(len(records), steps)
+    return [records[episode] for episode in range(episodes)]
+
+
+class _Seat:
+    """An environment that plays one numbered episode after another, and its row in the batch."""
+
+    def __init__(self, spec: EnvSpec, seed: int, row: int, episode: int) -> None:
+        self.row = row
+        self._id = spec.id
+        self._envs = EnvList(spec, num_envs=1, seed=seed | _NOT_TRAINING, worker=0, record=False)
+        self.action_space: Space = self._envs.action_space
+        self.begin(episode)
+
+    def begin(self, episode: int) -> None:
+        """Reset to an episode."""
+        self.episode, self._return, self._length = episode, 0.0, 0
+        # A list that is taken up again begins the episode after the saved one.
+        self._envs.set_state({"episodes": [episode - 1]})
+        self._check_obs()
+
+    @property
+    def obs(self) -> Array:
+        """What to act on next."""
+        row: Array = self._envs.obs[0]
+        return row
+
+    def step(self, action: Array) -> EpisodeRecord | None:
+        """Act, (1, *shape); the episode's record if this ended it."""
+        step = self._envs.step(action)
+        self._return += float(step.rewards[0])
+        self._length += 1
+        if not math.isfinite(self._return):
+            raise self._not_finite("reward")
+        if step.terminateds[0] or step.truncateds[0]:
+            return EpisodeRecord(self._return, self._length)
+        self._check_obs()
+        return None
+
+    def close(self) -> None:
+        self._envs.close()
+
+    def _check_obs(self) -> None:
+        if self.obs.dtype.kind == "f" and not np.isfinite(self.obs).all():
+            raise self._not_finite("observation")
+
+    def _not_finite(self, what: str) -> EnvironmentFailed:
+        return EnvironmentFailed(
+            f"environment {self._id!r} gave a {what} that isn't finite in step {self._length} of episode {self.episode}"
+        )

@@ -2,18 +2,21 @@
 
 import json
 import logging
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rltrain.api.errors import CheckpointUnusable, InvalidManifest
+from rltrain.api.errors import CheckpointUnusable, InvalidInput, InvalidManifest
 from rltrain.api.load import load_text
-from rltrain.rollout.evaluation import evaluate
+from rltrain.api.nearest import question
+from rltrain.rollout.evaluation import Watch, evaluate
 from rltrain.rollout.worker import RolloutWorker, WorkerSpec
-from rltrain.runtime.checkpoint import MARKER, find_checkpoint
+from rltrain.runtime.checkpoint import MARKER, Checkpoint, find_checkpoint
 from rltrain.runtime.observers import finite
+from rltrain.runtime.rundir import RunDirectory
 
 
 @dataclass(frozen=True)
@@ -32,20 +35,21 @@ class Scores:
     checkpoint: str
 
     def to_json(self) -> dict[str, Any]:
-        """For `--json`."""
+        """For machines: null for what isn't a number."""
         scores: dict[str, Any] = finite(asdict(self))
         return scores
 
 
-def evaluate_checkpoint(path: Path, episodes: int, seed: int) -> Scores:
+def evaluate_checkpoint(path: Path, episodes: int, seed: int, watch: Watch | None = None) -> Scores:
     """Play episodes with the policy of a checkpoint, or of a run directory's newest whole one.
 
     Raises:
-        CheckpointUnusable: there is none, or what is in it doesn't fit together.
+        InvalidInput: there is no run and no checkpoint at the path.
+        CheckpointUnusable: the run has none yet, or what is in it doesn't fit together.
         UnknownEnvironment, EnvironmentFailed: see `make_env`.
     """
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
-    checkpoint = find_checkpoint(path)
+    checkpoint = _checkpoint_at(path)
     try:
         spec = load_text(json.dumps(checkpoint.summary.job), source=f"{checkpoint.path / MARKER}").job.spec
     except InvalidManifest as error:
@@ -59,7 +63,7 @@ def evaluate_checkpoint(path: Path, episodes: int, seed: int) -> Scores:
         worker.set_weights(learned["weights"])
     except (AssertionError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise CheckpointUnusable(f"{checkpoint.path} has no policy that fits its manifest: {error!r}") from error
-    records = list(evaluate(worker.policy, spec.env, episodes, seed))
+    records = evaluate(worker.policy, spec.env, episodes, seed, watch=watch)
     returns = np.array([record.return_ for record in records])
     return Scores(
         mean=float(returns.mean()),
@@ -73,3 +77,39 @@ def evaluate_checkpoint(path: Path, episodes: int, seed: int) -> Scores:
         env_steps=checkpoint.summary.env_steps,
         checkpoint=str(checkpoint.path),
     )
+
+
+def _checkpoint_at(path: Path) -> Checkpoint:
+    try:
+        if not path.exists():
+            raise InvalidInput(f"there is no {path}: give a run directory, or one of its checkpoints")
+        if not path.is_dir() or not (_is_run(path) or _is_checkpoint(path)):
+            what = "holds no run and is no checkpoint" if path.is_dir() else "is a file"
+            near = next(_runs_near(path), None)
+            hint = f" ({question(str(near))})" if near is not None else ""
+            raise InvalidInput(f"{path} {what}{hint}: give a run directory, or one of its checkpoints")
+    except OSError as error:
+        raise InvalidInput(f"can't read {path}: {error.strerror}") from error
+    if _is_run(path) and not RunDirectory(path).checkpoints:
+        raise CheckpointUnusable(
+            f"no checkpoint yet in {path}: the run saves one every spec.checkpoint.everySeconds, at its end and when "
+            "it is interrupted; try again then"
+        )
+    return find_checkpoint(path)
+
+
+def _is_run(path: Path) -> bool:
+    return RunDirectory(path).attempts.is_dir() or (path / "checkpoints").is_dir()
+
+
+def _is_checkpoint(path: Path) -> bool:
+    """Whether it is one, whole or not."""
+    return (path / MARKER).exists() or path.absolute().parent.name == "checkpoints"
+
+
+def _runs_near(path: Path) -> Iterator[Path]:
+    """The run that a path is inside of, or runs in a folder, newest first."""
+    yield from (folder for folder in path.parents[:2] if _is_run(folder))
+    if path.is_dir():
+        runs = [folder for folder in path.iterdir() if _is_run(folder)]
+        yield from sorted(runs, key=lambda folder: folder.stat().st_mtime, reverse=True)

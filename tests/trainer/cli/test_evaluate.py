@@ -1,0 +1,93 @@
+"""`rltrain evaluate` takes what a run has left, tells what it can't take, and says the same each time."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rltrain.cli.main import _run
+from trainer.runtime.runs import DQN, job, run_serially
+
+Evaluate = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run directory."""
+    folder = tmp_path_factory.mktemp("runs") / "one"
+    run_serially(job(DQN, stop={"envSteps": 200}), folder)
+    return folder
+
+
+@pytest.fixture
+def evaluate(capsys: pytest.CaptureFixture[str]) -> Evaluate:
+    def of(*arguments: str | Path) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = _run(["evaluate", *map(str, arguments)])
+        return code, *capsys.readouterr()
+
+    return of
+
+
+def test_scores_are_the_same_each_time_and_for_the_run_and_its_checkpoint(evaluate: Evaluate, trained: Path) -> None:
+    (checkpoint,) = (trained / "checkpoints").iterdir()
+    said = [evaluate(path, "--episodes", "20", "-o", "json") for path in (trained, trained, checkpoint)]
+    assert [code for code, _, _ in said] == [0, 0, 0]
+    assert said[0][1] == said[1][1] == said[2][1]
+    scores = json.loads(said[0][1])
+    assert scores["min"] <= scores["mean"] <= scores["max"]
+    assert scores["episodes"] == 20
+    assert evaluate(trained, "--episodes", "20", "--json") == said[0]
+    assert json.loads(evaluate(trained, "--episodes", "20", "-o", "json", "--seed", "1")[1]) != scores
+
+
+def test_one_episode_is_one(evaluate: Evaluate, trained: Path) -> None:
+    assert " over 1 episode of CartPole-v1 " in evaluate(trained, "--episodes", "1")[1]
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("one/manifest.yaml", r"manifest.yaml is a file (did you mean {run}?)"),
+        ("one/checkpoints", r"checkpoints holds no run and is no checkpoint (did you mean {run}?)"),
+        (".", r" holds no run and is no checkpoint (did you mean {run}?)"),
+        ("one/manifest.yaml/x", "there is no "),
+        ("nowhere", "there is no "),
+        ("n" * 300, "can't read "),
+    ],
+)
+def test_what_is_neither_run_nor_checkpoint_is_invalid_input(
+    evaluate: Evaluate, trained: Path, path: str, words: str
+) -> None:
+    code, out, err = evaluate(trained.parent / path)
+    assert (code, out) == (2, "")
+    assert words.format(run=trained) in err
+    assert len(err.splitlines()) == 1
+
+
+def test_folder_and_file_with_no_run_near_are_invalid_input(evaluate: Evaluate, tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("# no run")
+    for path in (tmp_path, tmp_path / "README.md"):
+        code, _, err = evaluate(path)
+        assert code == 2
+        assert "give a run directory, or one of its checkpoints" in err
+        assert "did you mean" not in err
+
+
+def test_run_without_a_checkpoint_says_when_there_will_be_one(evaluate: Evaluate, tmp_path: Path) -> None:
+    (tmp_path / "attempts").mkdir()
+    code, _, err = evaluate(tmp_path)
+    assert code == 1
+    assert f"no checkpoint yet in {tmp_path}: " in err
+    assert "spec.checkpoint.everySeconds" in err
+
+
+def test_checkpoint_that_lost_its_marker_is_broken_and_not_unknown(
+    evaluate: Evaluate, trained: Path, tmp_path: Path
+) -> None:
+    broken = tmp_path / "checkpoints" / "000000000200-0001"
+    broken.mkdir(parents=True)
+    code, _, err = evaluate(broken)
+    assert code == 1
+    assert "checkpoint.json is missing" in err
