@@ -66,7 +66,7 @@ class Multiplier(nn.Module):
 
 
 class SoftActorCritic(nn.Module):
-    """Base of the continuous and the discrete kind. Parameters come in the order alpha, actor, critics.
+    """Base of the continuous and the discrete kind.
 
     Attributes:
         noise_size: columns of noise that `choose` needs for an observation.
@@ -121,6 +121,14 @@ class ContinuousActorCritic(SoftActorCritic):
     def q_taken(self, x: torch.Tensor, actions: torch.Tensor) -> torch.Tensor:
         q: torch.Tensor = self.critics(torch.cat([x, actions], dim=1)).squeeze(2)
         return q
+
+
+class ConservativeActorCritic(ContinuousActorCritic):
+    """With the factor of CQL's penalty, which only its Lagrangian form learns."""
+
+    def __init__(self, options: SoftConfig, model: ModelConfig, obs_space: Space, action_space: spaces.Box) -> None:
+        super().__init__(options, model, obs_space, action_space)
+        self.penalty_factor = Multiplier(1.0)
 
 
 class DiscreteActorCritic(SoftActorCritic):

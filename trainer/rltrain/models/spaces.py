@@ -67,11 +67,34 @@ def action_mapping(space: Space) -> Callable[[Array], Array]:
     return lambda actions: (actions + first).reshape(len(actions), *shape).astype(dtype)
 
 
-def _box_mapping(space: spaces.Box) -> Callable[[Array], Array]:
+def stored_actions(space: Space, env_actions: Array) -> Array:
+    """The inverse of `action_mapping`: a policy's numbers for a batch of the environment's actions.
+
+    Bounded components of a Box land in [-1, 1], whatever rounding did to them.
+    """
+    count = len(env_actions)
+    if isinstance(space, spaces.Discrete):
+        return env_actions.reshape(count).astype(np.int64) - int(space.start)
+    if isinstance(space, spaces.Box):
+        scale, middle, bounded = _box_scale(space)
+        actions = (env_actions.reshape(count, -1).astype(np.float64) - middle) / scale
+        return np.where(bounded, actions.clip(-1.0, 1.0), actions).astype(np.float32)
+    first = space.start.reshape(-1) if isinstance(space, spaces.MultiDiscrete) else 0
+    return env_actions.reshape(count, -1).astype(np.int64) - first
+
+
+def _box_scale(space: spaces.Box) -> tuple[Array, Array, Array]:
+    """Half width and middle of each component (1 and 0 of unbounded ones), and whether it is bounded."""
     low, high = space.low.reshape(-1), space.high.reshape(-1)
     bounded = np.isfinite(low) & np.isfinite(high)
     scale = np.where(bounded, (np.where(bounded, high, 1.0) - np.where(bounded, low, -1.0)) / 2, 1.0)
     middle = np.where(bounded, (np.where(bounded, high, 1.0) + np.where(bounded, low, -1.0)) / 2, 0.0)
+    return scale, middle, bounded
+
+
+def _box_mapping(space: spaces.Box) -> Callable[[Array], Array]:
+    low, high = space.low.reshape(-1), space.high.reshape(-1)
+    scale, middle, _ = _box_scale(space)
 
     def to_env(actions: Array) -> Array:
         env_actions = (actions * scale + middle).astype(space.dtype)

@@ -14,7 +14,7 @@ class Result:
     """One report. Times are seconds except `timers_ms`; counts are over all attempts.
 
     Attributes:
-        steps_per_second: env steps sampled a second since the last report.
+        steps_per_second: env steps sampled a second since the last report; trained ones where nothing is sampled.
         resumed: in the first report after a resume: the checkpoint, its steps, and hashes of what was restored.
     """
 
@@ -34,31 +34,41 @@ class Result:
     rank_hashes: list[str] | None = None
     resumed: dict[str, Any] | None = None
 
+    @property
+    def steps(self) -> int:
+        """See `MetricsContext.steps`."""
+        return self.env_steps or self.trained_steps
+
     def to_json(self) -> dict[str, Any]:
         """As a line of results.jsonl; what isn't there is left out."""
         return {key: value for key, value in asdict(self).items() if value is not None or key.startswith("episode")}
 
 
 def StandardMetricsReporting(  # noqa: N802 - operators of the plan language are written like nouns
-    train_op: LocalIterator[Any], workers: Workers, config: PlanConfig
+    train_op: LocalIterator[Any], workers: Workers, config: PlanConfig, *, by_steps_trained: bool = False
 ) -> LocalIterator[Result]:
-    """A result once `timesteps_per_iteration` steps and `min_time_s_per_reporting` seconds have passed."""
-    return train_op.for_each(_Reporter(workers, config))
+    """A result once `timesteps_per_iteration` steps and `min_time_s_per_reporting` seconds have passed.
+
+    Args:
+        by_steps_trained: count trained steps rather than sampled ones.
+    """
+    return train_op.for_each(_Reporter(workers, config, STEPS_TRAINED if by_steps_trained else STEPS_SAMPLED))
 
 
 class _Reporter:
-    def __init__(self, workers: Workers, config: PlanConfig) -> None:
+    def __init__(self, workers: Workers, config: PlanConfig, counter: str) -> None:
         self._workers = workers
         self._config = config
+        self._counter = counter
 
     def __call__(self, item: object) -> Result | Signal:
         metrics = get_metrics()
-        steps = metrics.counters[STEPS_SAMPLED] - metrics.counters["last_report_step"]
+        steps = metrics.counters[self._counter] - metrics.counters["last_report_step"]
         elapsed = metrics.clock() - metrics.marks.setdefault("last_report", 0.0)
         if steps < self._config.timesteps_per_iteration or elapsed < self._config.min_time_s_per_reporting:
             return PROGRESS
         metrics.marks["last_report"] = metrics.clock()
-        metrics.counters["last_report_step"] = metrics.counters[STEPS_SAMPLED]
+        metrics.counters["last_report_step"] = metrics.counters[self._counter]
         return summarise(self._workers, steps / elapsed if elapsed > 0 else None)
 
 

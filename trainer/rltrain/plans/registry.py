@@ -9,6 +9,7 @@ from rltrain.flow import LocalIterator
 from rltrain.ops import Result
 from rltrain.plans.apex import apex
 from rltrain.plans.apex_classic import apex_classic
+from rltrain.plans.cql import cql
 from rltrain.plans.ddppo import ddppo
 from rltrain.plans.dqn import dqn
 from rltrain.plans.off_policy import off_policy
@@ -38,6 +39,7 @@ class Plan:
 PLANS: Final[dict[str, Plan]] = {
     "Apex": Plan(apex, roles=(ROLLOUTS, REPLAY, LEARNERS), sharded=True),
     "ApexClassic": Plan(apex_classic, roles=(ROLLOUTS,), sharded=True),
+    "CQL": Plan(cql, roles=(), replay=make_buffer),
     "DDPPO": Plan(ddppo, roles=(WORKERS,), ranks=True),
     "DQN": Plan(dqn, roles=(ROLLOUTS,)),
     "OffPolicy": Plan(off_policy, roles=(ROLLOUTS,), replay=make_buffer),

@@ -85,4 +85,8 @@ def make_policy(
         from rltrain.policies.sac import SACPolicy
 
         return SACPolicy(config, obs_space, action_space, seeds, device)
+    if isinstance(config, CQLConfig) and isinstance(action_space, spaces.Box):
+        from rltrain.policies.cql import CQLPolicy
+
+        return CQLPolicy(config, obs_space, action_space, seeds, device)
     raise TypeError(f"plan {plan} can't be given a {type(config).__name__}")

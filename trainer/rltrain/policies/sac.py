@@ -7,6 +7,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 import numpy as np
 import torch
 from gymnasium import spaces
+from torch import nn
 
 from rltrain.api.config import CQLConfig, SACConfig
 from rltrain.models.adam import Moments
@@ -50,7 +51,7 @@ class Losses(NamedTuple):
 
     Attributes:
         alpha, actor, critics: float32 (), each a function of its own parameters alone.
-        td_error: float32 (n,), the mean of both critics'.
+        td_error: float32 (n,), the mean of both critics' absolute ones.
         stats: float32 (len(STATS),).
     """
 
@@ -83,10 +84,28 @@ def sac_losses(network: SoftActorCritic, target: TwinMLP, rows: Rows, target_ent
     actor = (choice.probs * (alpha * choice.logp - lesser)).sum(dim=1).mean()
     entropy = -(choice.probs * choice.logp).sum(dim=1).mean().detach()
     alpha_loss = network.alpha.log * (entropy - target_entropy)
-    td_error, q = errors.detach().mean(dim=0), q.detach()
+    q, errors = q.detach(), errors.detach()
     losses = [alpha_loss.detach(), actor.detach(), critics.detach()]
-    stats = torch.stack([alpha, entropy, *losses, q.mean(), q.min(), q.max(), td_error.mean()])
-    return Losses(alpha_loss, actor, critics, td_error, stats)
+    stats = torch.stack([alpha, entropy, *losses, q.mean(), q.min(), q.max(), errors.mean()])
+    return Losses(alpha_loss, actor, critics, errors.abs().mean(dim=0), stats)
+
+
+class Place(NamedTuple):
+    """Where a part's parameters are: in the flat vector, and in the list of parameters."""
+
+    values: slice
+    parameters: slice
+
+
+def places(network: nn.Module) -> dict[str, Place]:
+    """Of each of a network's children, by name."""
+    found: dict[str, Place] = {}
+    value = position = 0
+    for name, part in network.named_children():
+        sizes = [parameter.numel() for parameter in part.parameters()]
+        found[name] = Place(slice(value, value + sum(sizes)), slice(position, position + len(sizes)))
+        value, position = value + sum(sizes), position + len(sizes)
+    return found
 
 
 C = TypeVar("C", SACConfig, CQLConfig)
@@ -111,17 +130,20 @@ class SoftPolicy(TorchPolicy, Generic[C]):
         self._target.requires_grad_(False)
         self._target_flat = FlatParameters(self._target)
         self._learning_rate = torch.zeros((), device=self.device)
+        self._places = places(self._network)
 
     def _build(self, obs_space: Space, action_space: spaces.Box | spaces.Discrete) -> SoftActorCritic:
         kind = ContinuousActorCritic if isinstance(action_space, spaces.Box) else DiscreteActorCritic
         return kind(self._config, self._config.model, obs_space, action_space)  # type: ignore[arg-type]
 
     def compute_actions(self, obs: Array, *, explore: bool) -> tuple[Array, dict[str, Array]]:
-        network = self._network
+        network, distribution = self._network, self._network.distribution
         with torch.inference_mode():
             params = network.actor(network.encoder(as_tensor(obs, self.device)))
-            distribution = network.distribution
-            actions = distribution.sample(params, self._generator) if explore else distribution.mode(params)
+            if explore:
+                actions = distribution.sample(params, distribution.noise(len(obs), self._generator))
+            else:
+                actions = distribution.mode(params)
         chosen: Array = actions.cpu().numpy()
         return chosen, {}
 
@@ -130,7 +152,7 @@ class SoftPolicy(TorchPolicy, Generic[C]):
 
     def update_target(self) -> None:
         """Move the target critics towards the critics, by a share of `tau`."""
-        own = self._flat.vector[-self._target_flat.size :]  # the critics come last
+        own = self._flat.vector[self._places["critics"].values]
         self._target_flat.vector.lerp_(own, self._config.tau)
 
     def exploration_state(self) -> dict[str, float]:
@@ -147,15 +169,10 @@ class SoftPolicy(TorchPolicy, Generic[C]):
         """What `_update` takes: networks and optimizer, which it changes in place, and the batch's rows."""
         size = (batch.count, self._network.noise_size)
         noise = [torch.randn(size, generator=self._generator, device=self.device) for _ in range(2)]
-        columns = (c.OBS, c.ACTIONS, c.REWARDS, c.NEXT_OBS, c.DISCOUNTS, c.WEIGHTS)
-        return [
-            self._flat.vector,
-            *self._adam.moments,
-            self._target_flat.vector,
-            self._learning_rate.fill_(self._lr),
-            *[as_tensor(batch[name], self.device) for name in columns],
-            *noise,
-        ]
+        names = (c.OBS, c.ACTIONS, c.REWARDS, c.NEXT_OBS, c.DISCOUNTS, c.WEIGHTS)
+        columns = [as_tensor(batch[name], self.device) for name in names]
+        lr = self._learning_rate.fill_(self._lr)
+        return [self._flat.vector, *self._adam.moments, self._target_flat.vector, lr, *columns, *noise]
 
 
 class SACPolicy(SoftPolicy[SACConfig]):

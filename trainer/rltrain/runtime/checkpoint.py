@@ -54,6 +54,11 @@ class Summary:
     hashes: Mapping[str, Any]
     job: Mapping[str, Any]
 
+    @property
+    def steps(self) -> int:
+        """See `MetricsContext.steps`."""
+        return self.env_steps or self.trained_steps
+
 
 @dataclass(frozen=True)
 class Checkpoint:
@@ -96,7 +101,7 @@ class CheckpointStore:
         Raises:
             StorageFull: nothing was changed.
         """
-        name = f"{summary.env_steps:012d}-{summary.attempt:04d}"
+        name = f"{summary.steps:012d}-{summary.attempt:04d}"
         final = self._folder / name
         try:
             self._folder.mkdir(parents=True, exist_ok=True)

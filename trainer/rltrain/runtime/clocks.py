@@ -3,7 +3,7 @@
 import time
 from typing import Final
 
-from rltrain.flow.metrics import STEPS_SAMPLED, MetricsContext
+from rltrain.flow.metrics import MetricsContext
 
 STEPS_PER_SECOND: Final = 1000
 """At which the serial mode's clock runs."""
@@ -25,13 +25,13 @@ class WallClock:
 
 
 class StepClock:
-    """Sampled steps as time, so that a serial run does the same at the same steps every time."""
+    """Steps as time, so that a serial run does the same at the same steps every time."""
 
     def __init__(self, metrics: MetricsContext) -> None:
         self._metrics = metrics
 
     def __call__(self) -> float:
-        return self._metrics.counters[STEPS_SAMPLED] / STEPS_PER_SECOND
+        return self._metrics.steps / STEPS_PER_SECOND
 
     def begin(self, base: float) -> None:
         """Nothing to do: the steps are restored."""

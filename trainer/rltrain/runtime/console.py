@@ -71,6 +71,8 @@ class LiveConsole(Silent):
         shares = [0.0]
         if self._stop.env_steps:
             shares.append(progress.env_steps / self._stop.env_steps)
+        if self._stop.trained_steps:
+            shares.append(progress.trained_steps / self._stop.trained_steps)
         if self._stop.episode_return_mean and progress.episode_return_mean is not None:
             shares.append(progress.episode_return_mean / self._stop.episode_return_mean)
         return min(1.0, max(shares))
@@ -81,7 +83,7 @@ def describe(progress: Progress) -> str:
     if progress.phase == "Starting":
         there = f": {progress.workers_healthy} of {progress.workers_wanted} workers are there"
         return f"starting{there if progress.workers_wanted else ''}"
-    parts = [f"{progress.env_steps:,} steps", f"{progress.episodes:,} episodes"]
+    parts = [_steps(progress.env_steps, progress.trained_steps), f"{progress.episodes:,} episodes"]
     if progress.episode_return_mean is not None:
         parts.append(f"return {progress.episode_return_mean:.2f}")
     if progress.steps_per_second is not None:
@@ -98,10 +100,15 @@ def conclude(outcome: RunResult) -> str:
     if outcome.message is not None:
         return f"{outcome.state.lower()}: {outcome.message}"
     value = "none" if outcome.episode_return_mean is None else f"{outcome.episode_return_mean:.2f}"
+    steps = _steps(outcome.env_steps, outcome.trained_steps)
     return (
-        f"{outcome.state.lower()} ({outcome.stop_reason}): return {value} after {outcome.env_steps:,} steps in "
+        f"{outcome.state.lower()} ({outcome.stop_reason}): return {value} after {steps} in "
         f"{duration(outcome.time_s)}; checkpoint: {outcome.checkpoint or 'none'}"
     )
+
+
+def _steps(sampled: int, trained: int) -> str:
+    return f"{sampled:,} steps" if sampled or not trained else f"{trained:,} trained steps"
 
 
 def duration(seconds: float) -> str:

@@ -12,13 +12,14 @@ class Standing:
 
     Attributes:
         time_s: seconds of training.
-        steps_per_second: at present.
+        steps_per_second: at present; trained ones where nothing is sampled.
     """
 
     env_steps: int
     time_s: float
     episode_return_mean: float | None
     steps_per_second: float | None = None
+    trained_steps: int = 0
 
 
 def reached(stop: Stop, policy: RunPolicy, now: Standing) -> StopReason | None:
@@ -31,6 +32,8 @@ def reached(stop: Stop, policy: RunPolicy, now: Standing) -> StopReason | None:
         return "episode_return_mean"
     if stop.env_steps is not None and now.env_steps >= stop.env_steps:
         return "env_steps"
+    if stop.trained_steps is not None and now.trained_steps >= stop.trained_steps:
+        return "trained_steps"
     if stop.time_seconds is not None and now.time_s >= stop.time_seconds:
         return "time_s"
     if policy.active_deadline_seconds is not None and now.time_s >= policy.active_deadline_seconds:
@@ -43,6 +46,8 @@ def eta_seconds(stop: Stop, now: Standing) -> float | None:
     left: list[float] = []
     if stop.env_steps is not None and now.steps_per_second:
         left.append((stop.env_steps - now.env_steps) / now.steps_per_second)
+    if stop.trained_steps is not None and now.steps_per_second and not now.env_steps:
+        left.append((stop.trained_steps - now.trained_steps) / now.steps_per_second)
     if stop.time_seconds is not None:
         left.append(stop.time_seconds - now.time_s)
     return max(0.0, min(left)) if left else None

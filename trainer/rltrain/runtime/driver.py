@@ -144,7 +144,7 @@ class Driver:
         if checkpoint is None:
             return None
         hashes = _despite_losses(training, lambda: training.hashes(training.get_state()))
-        log.info("resumed from %s at %d steps; restored: %s", checkpoint.path, checkpoint.summary.env_steps, hashes)
+        log.info("resumed from %s at %d steps; restored: %s", checkpoint.path, checkpoint.summary.steps, hashes)
         return {
             "checkpoint": checkpoint.path.name,
             "env_steps": checkpoint.summary.env_steps,
@@ -198,7 +198,7 @@ class Driver:
             state="Interrupted",
             reason="Interrupted" if by_user else "Terminated",
             exit_code=names.EXIT_INTERRUPTED if by_user else names.EXIT_TERMINATED,
-            message=f"stopped at {self._metrics.counters[STEPS_SAMPLED]:,} steps; "
+            message=f"stopped at {self._metrics.steps:,} steps; "
             f"{f'saved in {checkpoint.path}' if checkpoint else 'nothing was saved'}: go on with --resume",
         )
 
@@ -225,7 +225,8 @@ class Driver:
 
     def _standing(self) -> Standing:
         metrics = self._metrics
-        return Standing(metrics.counters[STEPS_SAMPLED], metrics.clock(), metrics.episode_return_mean, self._speed)
+        sampled, trained = metrics.counters[STEPS_SAMPLED], metrics.counters[STEPS_TRAINED]
+        return Standing(sampled, metrics.clock(), metrics.episode_return_mean, self._speed, trained)
 
     def _outcome(self, reason: StopReason, checkpoint: Checkpoint | None) -> RunResult:
         standing = self._standing()
@@ -233,7 +234,7 @@ class Driver:
             state="Succeeded",
             stop_reason=reason,
             env_steps=standing.env_steps,
-            trained_steps=self._metrics.counters[STEPS_TRAINED],
+            trained_steps=standing.trained_steps,
             episode_return_mean=standing.episode_return_mean,
             time_s=standing.time_s,
             checkpoint=None if checkpoint is None else str(checkpoint.path),
@@ -250,9 +251,9 @@ class Driver:
                 {
                     "phase": phase,
                     "attempt": self._attempt.number,
-                    "resumed_from_steps": self._resumed.summary.env_steps if self._resumed else None,
+                    "resumed_from_steps": self._resumed.summary.steps if self._resumed else None,
                     "env_steps": standing.env_steps,
-                    "trained_steps": self._metrics.counters[STEPS_TRAINED],
+                    "trained_steps": standing.trained_steps,
                     "episodes": self._metrics.counters[EPISODES],
                     "episode_return_mean": standing.episode_return_mean,
                     "steps_per_second": standing.steps_per_second,

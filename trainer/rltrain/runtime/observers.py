@@ -44,7 +44,7 @@ class ResultsFile(Silent):
 
     Args:
         path: of the file.
-        resumed_at: env steps that the run goes on from; later lines are of steps that will come again, and go.
+        resumed_at: steps that the run goes on from; later lines are of steps that will come again, and go.
     """
 
     def __init__(self, path: Path, resumed_at: int | None) -> None:
@@ -91,7 +91,7 @@ class TensorBoard(Silent):
         }
         for name, value in values.items():
             if isinstance(value, int | float):
-                self._writer.add_scalar(name, value, result.env_steps)
+                self._writer.add_scalar(name, value, result.steps)
 
     def finished(self, outcome: RunResult) -> None:
         self._writer.close()
@@ -131,11 +131,12 @@ def finite(node: Any) -> Any:
     return node
 
 
-def _lines_until(path: Path, env_steps: int) -> list[str]:
+def _lines_until(path: Path, steps: int) -> list[str]:
     kept: list[str] = []
     for line in path.read_text().splitlines():
         try:
-            if int(json.loads(line)["env_steps"]) <= env_steps:
+            read = json.loads(line)
+            if int(read["env_steps"] or read["trained_steps"]) <= steps:
                 kept.append(line + "\n")
         except (ValueError, KeyError, TypeError):
             continue  # half a line, from a crash

@@ -6,7 +6,9 @@ from typing import Any, Literal
 from rltrain.api import names
 
 State = Literal["Succeeded", "Failed", "Interrupted"]
-StopReason = Literal["episode_return_mean", "env_steps", "time_s", "deadline", "interrupted", "terminated", "error"]
+StopReason = Literal[
+    "episode_return_mean", "env_steps", "trained_steps", "time_s", "deadline", "interrupted", "terminated", "error"
+]
 
 
 @dataclass(frozen=True)

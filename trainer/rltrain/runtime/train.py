@@ -47,7 +47,7 @@ def train(
     attempt = directory.attempt(owner)
     checkpoint = _latest(directory, resume_from)
     directory.write_manifest(resolved_yaml(job))
-    resumed_at = checkpoint.summary.env_steps if checkpoint else None
+    resumed_at = checkpoint.summary.steps if checkpoint else None
     files = [ResultsFile(directory.results, resumed_at), TensorBoard(directory.path, resumed_at)]
     observers = Observers([*files, *watchers])
     if checkpoint is not None and (changed := differences(checkpoint.summary.job["spec"], resolved(job)["spec"])):

@@ -1,0 +1,1 @@
+"""Offline data: recorded transitions, read, checked and written."""

@@ -1,0 +1,103 @@
+"""Datasets on disk: NumPy's .npz, and Minari. Nothing is ever unpickled."""
+
+import os
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from rltrain.api import names
+from rltrain.api.errors import InvalidManifest, MissingExtra, Problem
+from rltrain.models.spaces import Space
+from rltrain.offline.dataset import BadDataset, Dataset, prepare
+from rltrain.rollout import columns as c
+from rltrain.state import Array
+
+FIELD: Final = "spec.config.input"
+_ALIASES: Final = {
+    "observations": c.OBS,
+    "next_observations": c.NEXT_OBS,
+    "terminals": c.TERMINATEDS,
+    "terminations": c.TERMINATEDS,
+    "timeouts": c.TRUNCATEDS,
+    "truncations": c.TRUNCATEDS,
+}
+"""Names of D4RL and Minari."""
+_COLUMNS: Final = (c.OBS, c.ACTIONS, c.REWARDS, c.NEXT_OBS, c.TERMINATEDS, c.TRUNCATEDS, c.EPS_ID)
+
+
+def load_dataset(given: str, obs_space: Space, action_space: Space) -> Dataset:
+    """Read and prepare a dataset.
+
+    Args:
+        given: as in the manifest (see `find`).
+
+    Raises:
+        InvalidManifest: there is none, it can't be read, or it doesn't fit the environment.
+        MissingExtra: it is Minari's, and Minari isn't installed.
+    """
+    path = find(given)
+    try:
+        columns = _read_minari(path) if path.is_dir() else _read_npz(path)
+        if not len(columns.get(c.OBS, ())):
+            raise BadDataset("it holds no transitions")
+        return prepare(columns, obs_space, action_space)
+    except BadDataset as error:
+        raise _refused(f"{path}: {error}") from error
+
+
+def find(given: str) -> Path:
+    """The file or folder, as given or, in a pod, below the job's code or volume. Raises InvalidManifest."""
+    tried = [Path(given)]
+    if "RLTRAIN_ROLE" in os.environ:
+        roots = (names.CODE_PATH, os.environ.get("RLTRAIN_DATA", names.DATA_PATH))
+        tried += [Path(root, given) for root in roots if not Path(given).is_absolute()]
+    for path in tried:
+        if path.exists():
+            return path
+    raise _refused(f"there is no {' and no '.join(map(str, tried))}")
+
+
+def _refused(message: str) -> InvalidManifest:
+    return InvalidManifest([Problem(FIELD, message, "rltrain collect writes a dataset")])
+
+
+def _read_npz(path: Path) -> dict[str, Array]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            if not isinstance(file, np.lib.npyio.NpzFile):
+                raise BadDataset("it is a single array, not an .npz file with columns")
+            known = {name: _ALIASES.get(name, name) for name in file.files}
+            return {column: file[name] for name, column in known.items() if column in _COLUMNS}
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        raise BadDataset(f"it can't be read as an .npz file of plain arrays: {error}") from error
+
+
+def _read_minari(path: Path) -> dict[str, Array]:
+    try:
+        from minari import MinariDataset
+    except ModuleNotFoundError as error:
+        raise MissingExtra("Minari datasets need Minari: pip install 'rltrain[offline]'") from error
+    try:
+        data = path / "data" if (path / "data").is_dir() else path
+        episodes = [dict(_episode(number, each)) for number, each in enumerate(MinariDataset(data).iterate_episodes())]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BadDataset(f"it can't be read as a Minari dataset: {error}") from error
+    return {name: np.concatenate([each[name] for each in episodes]) for name in episodes[0]} if episodes else {}
+
+
+def _episode(number: int, episode: Any) -> Iterator[tuple[str, Array]]:
+    """Columns of an episode, which has one observation more than steps."""
+    observations = episode.observations
+    if isinstance(observations, Mapping | tuple):
+        raise BadDataset("its observations are a dict or a tuple: flatten them first")
+    steps = len(episode.rewards)
+    yield c.OBS, observations[:steps]
+    yield c.NEXT_OBS, observations[1 : steps + 1]
+    yield c.ACTIONS, episode.actions
+    yield c.REWARDS, episode.rewards
+    yield c.TERMINATEDS, episode.terminations
+    yield c.TRUNCATEDS, episode.truncations
+    yield c.EPS_ID, np.full(steps, number)
