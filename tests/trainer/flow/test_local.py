@@ -53,6 +53,42 @@ def test_an_item_that_could_not_be_taken_is_offered_again_until_it_is() -> None:
     assert offered == [1, 1, 1, 2]
 
 
+class Busy:
+    """Takes nothing until what it waits for is done."""
+
+    def __init__(self, awaited: Any) -> None:
+        self.awaited = [awaited]
+
+    def __call__(self, item: int) -> Any:
+        return NOT_READY if self.awaited else item
+
+    def waits(self) -> list[Any]:
+        return self.awaited
+
+
+def test_a_kept_item_waits_for_what_its_operator_names_and_not_for_more_items() -> None:
+    source: Any = object()
+    busy = Busy("room")
+    flow = LocalIterator(lambda: 1, lambda: [source]).for_each(busy).for_each(lambda item: item + 1)
+    assert flow.waits() == [source]
+    assert flow.pull() is NOT_READY
+    assert flow.waits() == ["room"]
+    busy.awaited.clear()
+    assert flow.pull() == 2
+    assert flow.waits() == [source]
+
+
+def test_a_flow_whose_condition_fails_is_not_pulled_and_waits_for_nothing() -> None:
+    seen: list[int] = []
+    allowed = [False]
+    source: Any = object()
+    numbers = iter(range(9))
+    flow = LocalIterator(lambda: next(numbers), lambda: [source]).for_each(keep_in(seen)).only_while(lambda: allowed[0])
+    assert (flow.pull(), list(flow.waits()), seen) == (NOT_READY, [], [])
+    allowed[0] = True
+    assert (flow.pull(), list(flow.waits()), seen) == (0, [source], [0])
+
+
 def test_a_flow_in_which_nothing_can_become_ready_says_so_instead_of_spinning() -> None:
     with pytest.raises(Stalled, match="no part of the flow is ready"):
         next(iter(LocalIterator.of([NOT_READY])))

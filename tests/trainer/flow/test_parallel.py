@@ -16,6 +16,7 @@ from rltrain.flow import (
     ParallelIterator,
 )
 from rltrain.flow.parallel import Call
+from rltrain.flow.serial import SerialBackend
 from trainer.flow.backends import BACKENDS, Counter, Team, backend_of
 
 
@@ -128,6 +129,36 @@ def test_control_is_answered_while_the_actor_is_busy(backend: Backend) -> None:
     assert backend.result(busy) == "done"
 
 
+def test_a_split_result_leaves_its_large_part_where_it_is_and_hands_on_a_reference(backend: Backend) -> None:
+    team = Team(backend, 2)
+    flow = ParallelIterator(team, lambda actor: Call(small_and_large, (3,), split=True)).gather_async(num_async=2)
+    for told, large in items(flow, 4):
+        assert told == "three"
+        for actor in team.actors():
+            assert backend.result(actor.apply(total, large)) == 6
+    with pytest.raises(ValueError, match="has left its shard"):
+        ParallelIterator(team, lambda actor: Call(small_and_large, (3,), split=True)).for_each(
+            double
+        ).gather_sync().pull()
+
+
+def test_a_split_call_that_fails_is_a_failure_and_not_a_reference(backend: Backend) -> None:
+    (actor,) = Team(backend, 1).members
+    with pytest.raises(ActorFailed):
+        backend.result(actor.apply_split(total, None))
+
+
+def test_where_nothing_runs_meanwhile_shards_take_turns_and_the_turn_outlives_a_restart(
+    metrics: MetricsContext,
+) -> None:
+    team = Team(SerialBackend(), 3)
+    assert items(numbers(team).gather_async(num_async=2, name="flow"), 4) == [11, 21, 31, 12]
+    resumed = MetricsContext()
+    resumed.set_state(metrics.get_state())
+    with resumed.active():
+        assert items(numbers(team).gather_async(num_async=2, name="flow"), 3) == [22, 32, 13]
+
+
 def test_no_healthy_shard_is_not_ready(backend: Backend) -> None:
     team = Team(backend, 0)
     assert numbers(team).gather_rounds().pull() is NOT_READY
@@ -145,6 +176,10 @@ def pull(flow: LocalIterator[Any]) -> Any:
     """One pull, after the wait that NOT_READY asks for."""
     item = flow.pull()
     return flow.tick() if item is NOT_READY else item
+
+
+def small_and_large(counter: Counter, count: int) -> tuple[str, list[int]]:
+    return "three", [1, 2, count]
 
 
 def total(counter: Counter, values: Sequence[int]) -> int:
