@@ -214,15 +214,61 @@ def test_ctrl_c_saves_one_checkpoint_and_leaves_no_process_and_no_file_of_rays(
     assert resumed.returncode == 0, resumed.stderr
 
 
+EARLY = """
+import os, signal, sys
+class Interrupting:
+    left = int(os.environ["TIMES"])
+    def find_spec(self, name, path=None, target=None):
+        if name in ("typer", "torch") and self.left:
+            self.left -= 1
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupting())
+from rltrain.cli.entry import main
+main()
+"""
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_ctrl_c_while_modules_load_is_heard(shell: Shell, times: int) -> None:
+    shell.write(DQN, stop={"envSteps": 10_000_000})
+    done = subprocess.run(
+        [sys.executable, "-c", EARLY, "run", "job.yaml", "--json"],
+        cwd=shell.folder,
+        env={**os.environ, "TIMES": str(times)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 130, done.stderr
+    assert "interrupted" in done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["state"] == "Interrupted"
+    assert len(shell.checkpoints()) == (1 if times == 1 else 0)
+
+
+def test_a_users_own_environment_is_found_beside_the_manifest_and_in_the_working_folder(shell: Shell) -> None:
+    code = "from gymnasium.envs.classic_control.cartpole import CartPoleEnv\nclass Mine(CartPoleEnv): pass\n"
+    (shell.folder / "in_the_working_folder.py").write_text(code)
+    (shell.folder / "jobs").mkdir()
+    (shell.folder / "jobs" / "beside_the_manifest.py").write_text(code)
+    shell.write(DQN, rollouts={"replicas": 1}, stop={"envSteps": 200})
+    (shell.folder / "job.yaml").rename(shell.folder / "jobs" / "job.yaml")
+    for module, mode in (("in_the_working_folder", "--serial"), ("beside_the_manifest", "--json")):
+        process = shell.start("run", "jobs/job.yaml", "--out", module, mode, "--set", f"env.id={module}:Mine")
+        _, err = process.communicate()
+        assert process.returncode == 0, err
+
+
 def test_second_ctrl_c_leaves_at_once_without_processes_and_files(shell: Shell, temporary: Path) -> None:
     shell.write(DQN, rollouts={"replicas": 1}, stop={"envSteps": 10_000_000})
-    process = shell.start("run", "job.yaml")
+    process = shell.start("run", "job.yaml", "--json")
     read_until(process, "starting: 0 of 1")
     children = tree(process.pid)[1:]
     os.killpg(process.pid, signal.SIGINT)
     read_until(process, "once more to leave at once")
     os.killpg(process.pid, signal.SIGINT)
-    assert process.wait() == 130
+    out, err = process.communicate()
+    assert process.returncode == 130
+    assert "leaving at once" in err
+    assert json.loads(out.splitlines()[-1])["state"] == "Interrupted"
     for pid in children:
         wait_gone(pid)
     assert list(temporary.iterdir()) == []

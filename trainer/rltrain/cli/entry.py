@@ -7,4 +7,5 @@ def main() -> None:
     """Run the command line and exit with its code."""
     with Interrupts() as interrupts:
         from rltrain.cli.main import main as run
-    run(interrupts)
+
+        run(interrupts)

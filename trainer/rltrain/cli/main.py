@@ -60,8 +60,8 @@ def _options(
 ) -> None:
     if debug:
         os.environ[DEBUG] = "1"
-    if context.obj.asked and context.invoked_subcommand != "run":  # which has something to save
-        raise KeyboardInterrupt
+    if context.obj is not None and context.invoked_subcommand != "run":
+        context.obj.leave_to_python()
 
 
 def main(interrupts: Interrupts | None = None) -> None:
@@ -80,7 +80,7 @@ def main(interrupts: Interrupts | None = None) -> None:
 
 def _run(arguments: list[str], interrupts: Interrupts | None = None) -> int:
     try:
-        code = app(arguments, prog_name="rltrain", standalone_mode=False, obj=interrupts or Interrupts())
+        code = app(arguments, prog_name="rltrain", standalone_mode=False, obj=interrupts)
     except RltrainError as error:
         # A manifest's problems begin with its file and line, as editors and CI expect them.
         return _fail(str(error) if isinstance(error, InvalidManifest) else f"rltrain: {error}", error.exit_code)

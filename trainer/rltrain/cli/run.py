@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -36,7 +37,7 @@ def run(
     from rltrain.runtime.outcome_so_far import OutcomeSoFar
 
     so_far = OutcomeSoFar()
-    with context.obj as interrupts:
+    with nullcontext(context.obj) if context.obj else Interrupts() as interrupts:
         if json_:
             interrupts.on_leaving.append(lambda: os.write(1, f"{_json(so_far.interrupted())}\n".encode()))
         try:

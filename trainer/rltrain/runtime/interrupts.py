@@ -11,7 +11,7 @@ from rltrain.runtime.processes import kill_descendants
 
 
 class Interrupts:
-    """Context manager that turns signals into `asked`; it may be entered again, and what was asked stays.
+    """Context manager that turns signals into `asked`.
 
     Attributes:
         asked: which of the two has come, or None.
@@ -30,6 +30,13 @@ class Interrupts:
     def install(self) -> dict[int, object]:
         """Put the handlers in place, again where something (Ray's start) has replaced them; returns the former ones."""
         return {number: signal.signal(number, self._handle) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def leave_to_python(self) -> None:
+        """Of a command that has nothing to save: Ctrl-C raises KeyboardInterrupt, at once where it has come already."""
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        if self.asked is not None:
+            raise KeyboardInterrupt
 
     def __exit__(self, *exc: object) -> None:
         for number, handler in self._previous.items():

@@ -1,7 +1,6 @@
 """Whole trees of processes (Linux): Ray's processes have children of their own, which must not outlive them."""
 
 import contextlib
-import ctypes
 import os
 import signal
 from collections import defaultdict
@@ -14,6 +13,8 @@ _PR_SET_CHILD_SUBREAPER: Final = 36
 
 def adopt_orphans() -> None:
     """Become the parent of descendants whose own parent dies, so that `kill_descendants` finds them."""
+    import ctypes  # a command that is interrupted while it loads should hear of it before this is imported
+
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
