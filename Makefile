@@ -31,14 +31,24 @@ demo: $(VENV)/installed ## train examples/cartpole-dqn.yaml on this machine
 	$(BIN)/rltrain run examples/cartpole-dqn.yaml --out "runs/demo-$$(date +%Y%m%d-%H%M%S)"
 
 .PHONY: check
-check: $(VENV)/installed ## formatting, lint, types, import borders
+check: lint types ## formatting, lint, types, import borders
+
+.PHONY: lint
+lint: $(VENV)/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+.PHONY: types
+types: $(VENV)/installed
+	$(BIN)/mypy
+
 .PHONY: test
-test: check ## check, then the tests that need no cluster
+test: lint ## check and the tests that need no cluster; types are checked while tests run
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=line types unit
+
+.PHONY: unit
+unit: $(VENV)/installed
 	$(BIN)/pytest -m "not cluster" $(ARGS)
 
 .PHONY: cluster
