@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from rltrain.api.errors import InvalidInput, InvalidManifest, Problem
-from rltrain.api.job import DDPPOSpec, DQNSpec
+from rltrain.api.fields import example, policies_of, sections, variants
+from rltrain.api.job import PLAN_SPECS, DDPPOSpec, DQNSpec
 from rltrain.api.load import load_all_text, load_job, load_text
 from unit.api.conftest import GOOD, manifest
 
@@ -161,6 +162,24 @@ class TestProblemsOfCase15:
             "apiVersion: rltrain.dev/v1alpha1\nkind: RLTrainingJob\nmetadata: {name: a}\nspec: {plan: DDPPO}\n"
         )
         assert {(p.path, p.line) for p in found} == {("spec.env", 4), ("spec.stop", 4), ("spec.workers", 4)}
+
+    @pytest.mark.parametrize("plan", sorted(PLAN_SPECS))
+    def test_hints_of_missing_keys_are_lines_that_make_the_manifest_valid(self, problems: Problems, plan: str) -> None:
+        text = f"apiVersion: rltrain.dev/v1alpha1\nkind: RLTrainingJob\nmetadata: {{name: a}}\nspec:\n  plan: {plan}\n"
+        if policies := policies_of(plan):
+            text += f"  config: {{policy: {policies[0]}}}\n"
+        lines = [str(p.hint).removeprefix("for example ") for p in problems(text)]
+        assert "env: {id: CartPole-v1}" in lines
+        assert load_text(text + "".join(f"  {line}\n" for line in lines)).job.spec.plan == plan
+
+    def test_hints_of_an_empty_manifest_are_a_manifest(self, problems: Problems) -> None:
+        lines = [str(p.hint).removeprefix("for example ") for p in problems("{}")]
+        assert load_text("\n".join(lines)).job.metadata.name == "cartpole"
+
+    @pytest.mark.parametrize("variant", sorted(variants()))
+    def test_every_required_key_has_an_example(self, variant: str) -> None:
+        required = [f for keys in sections(variant).values() for f in keys.values() if f.is_required()]
+        assert all("None" not in example(field) and "<class" not in example(field) for field in required)
 
     @pytest.mark.parametrize("name", ["a" * 41, "1a", "a.b", "A", "a-", "a" * 63, "a" * 78])
     def test_name_that_pods_cannot_carry_is_refused(self, problems: Problems, name: str) -> None:

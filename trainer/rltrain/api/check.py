@@ -11,7 +11,7 @@ from rltrain.api import hints, names, nulls
 from rltrain.api.base import QUANTITY_PATTERN
 from rltrain.api.document import Node, Path, problem
 from rltrain.api.errors import Problem
-from rltrain.api.fields import policies_of, sections, variants, variants_of
+from rltrain.api.fields import example, policies_of, sections, variants, variants_of
 from rltrain.api.job import PLAN_SPECS, RLTrainingJob, SpecBase
 from rltrain.api.nearest import nearest, question
 
@@ -129,7 +129,7 @@ def _problem(root: Node, error: ErrorDetails, variant: str | None) -> Problem:
         mark, _, _ = root.find(path[:-1])
         if isinstance(path[-1], int):
             return problem(path[:-1], mark, "has too few items")
-        return problem(path, mark, "is required", _described(path, variant))
+        return problem(path, mark, "is required", _example(path, variant))
     if kind == "value_error":
         return _relation(root, path, str(context["error"]))
     if kind == "literal_error":
@@ -155,9 +155,11 @@ def _section(path: Path) -> tuple[str, ...]:
     return tuple(str(step) for step in path[:-1])
 
 
-def _described(path: Path, variant: str | None) -> str | None:
-    field = sections(variant).get(_section(path), {}).get(str(path[-1]))
-    return field.description.rstrip(".") if field is not None and field.description else None
+def _example(path: Path, variant: str | None) -> str | None:
+    """The line to write for a key that is missing."""
+    key = str(path[-1])
+    field = sections(variant).get(_section(path), {}).get(key)
+    return f"for example {key}: {example(field)}" if field is not None else None
 
 
 def _words(kind: str, given: Any, context: Mapping[str, Any]) -> tuple[str | None, str | None]:

@@ -74,6 +74,16 @@ def sections(variant: str | None) -> dict[Section, dict[str, FieldInfo]]:
     return {**found, **dict(_walk(known.config, _CONFIG))} if known else found
 
 
+def example(field: FieldInfo) -> str:
+    """A value of a required field as YAML: its own example, its only value, or its required keys with theirs."""
+    if field.examples:
+        return str(field.examples[0])
+    if inner := _submodels(field.annotation):
+        required = {key_of(name, below): below for name, below in inner[0].model_fields.items() if below.is_required()}
+        return f"{{{', '.join(f'{key}: {example(below)}' for key, below in required.items())}}}"
+    return str(get_args(field.annotation)[0])
+
+
 def _walk(model: type[BaseModel], path: Section) -> Iterator[tuple[Section, dict[str, FieldInfo]]]:
     fields = {key_of(name, field): field for name, field in model.model_fields.items()}
     yield path, fields

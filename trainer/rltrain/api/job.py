@@ -15,7 +15,7 @@ from rltrain.api.storage import Checkpoint, Code
 class EnvSpec(Model):
     """The environment to learn in."""
 
-    id: str
+    id: Annotated[str, Field(examples=["CartPole-v1"])]
     """A gymnasium id (`CartPole-v1`) or a class (`"package.module:Class"`)."""
     kwargs: dict[str, Any] = {}
     """Arguments of the environment's constructor."""
@@ -75,7 +75,7 @@ class SpecBase(Model):
 
     env: EnvSpec
     """The environment."""
-    stop: Stop
+    stop: Annotated[Stop, Field(examples=["{envSteps: 100000}"])]
     """When training is done."""
     seed: NonNegativeInt = 0
     """Of networks, environments and sampling."""
@@ -122,7 +122,7 @@ class DDPPOSpec(SpecBase):
     config: Annotated[DDPPOConfig, BeforeValidator(_default_config)] = DDPPOConfig()
     """The plan's own options."""
     workers: WorkersRole
-    """Ranks."""
+    """The ranks: each samples and learns, and all average their gradients."""
 
     @model_validator(mode="after")
     def _minimum_within_replicas(self) -> Self:
@@ -211,7 +211,7 @@ JobSpec = Annotated[PlanSpec, Field(discriminator="plan")]
 class ObjectMeta(Model):
     """Metadata that users write, and what the API server adds to it."""
 
-    name: Annotated[str, Field(max_length=names.MAX_JOB_NAME, pattern=names.JOB_NAME_PATTERN)]
+    name: Annotated[str, Field(max_length=names.MAX_JOB_NAME, pattern=names.JOB_NAME_PATTERN, examples=["cartpole"])]
     """At most 40 characters: a letter, then letters, digits and hyphens, all in lower case."""
     namespace: str | None = None
     labels: dict[str, str] = {}
@@ -233,7 +233,7 @@ class RLTrainingJob(Model):
     api_version: Literal["rltrain.dev/v1alpha1"]
     kind: Literal["RLTrainingJob"]
     metadata: ObjectMeta
-    spec: JobSpec
+    spec: Annotated[JobSpec, Field(examples=["{plan: DQN, env: {id: CartPole-v1}, stop: {envSteps: 100000}}"])]
     """What to train and how."""
     status: JobStatus | None = None
     """What became of it."""

@@ -71,8 +71,8 @@ class Collective(Model):
 class WorkersRole(Role):
     """DD-PPO's ranks, one a pod."""
 
-    replicas: Annotated[PositiveInt, Field(le=1000)]
-    """Ranks wanted."""
+    replicas: Annotated[PositiveInt, Field(le=1000, examples=["2"])]
+    """Ranks wanted, one a pod."""
     min_replicas: PositiveInt = 1
     """Ranks below which training waits for lost ones to come back."""
     collective: Collective = Collective()

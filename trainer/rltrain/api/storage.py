@@ -1,8 +1,8 @@
 """Where checkpoints go, and where a user's own code comes from."""
 
-from typing import Self
+from typing import Annotated, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from rltrain.api.base import Model, PositiveFloat, PositiveInt, Quantity
 
@@ -42,14 +42,14 @@ class Checkpoint(Model):
 class CodeConfigMap(Model):
     """Python files as the keys of a ConfigMap."""
 
-    name: str
+    name: Annotated[str, Field(examples=["my-code"])]
     """Name of the ConfigMap, in the job's namespace."""
 
 
 class CodeClaim(Model):
     """A folder on a PersistentVolumeClaim."""
 
-    name: str
+    name: Annotated[str, Field(examples=["my-code"])]
     """Name of the claim, in the job's namespace."""
     path: str = ""
     """Folder on the volume."""
@@ -58,7 +58,7 @@ class CodeClaim(Model):
 class CodeUri(Model):
     """An archive fetched by HTTP."""
 
-    url: str
+    url: Annotated[str, Field(examples=["https://example.com/code.tar.gz"])]
     """http(s) address of a .zip, .tar.gz or single .py file."""
     sha256: str | None = None
     """Expected SHA-256 of the file, in hexadecimal."""

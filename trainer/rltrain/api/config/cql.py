@@ -13,7 +13,7 @@ from rltrain.api.config.sac import SoftConfig
 class CQLConfig(SoftConfig, ReplayConfig):
     """Options of the CQL plan. An iteration of `evaluation_interval` is a report; one of `bc_iters` is an update."""
 
-    input: Annotated[str, Field(min_length=1)]
+    input: Annotated[str, Field(min_length=1, examples=["expert.npz"])]
     """The dataset: an .npz file, or the folder of a Minari dataset; in a pod relative to the code or the volume."""
     lr: PositiveFloat = 3e-4
     grad_clip: GradClip = None
