@@ -20,6 +20,7 @@ class _Commands(LazyGroup):
     table = {
         "run": Command("run", "run", "Train an agent on this machine until a stop criterion is reached."),
         "evaluate": Command("evaluate", "evaluate", "Play episodes with a trained agent."),
+        "collect": Command("collect", "collect", "Record a dataset to learn from offline."),
         "validate": Command("validate", "validate", "Check manifests and tell everything that is wrong with them."),
         "render": Command("render", "render", "Print what the operator would apply for a manifest."),
         "submit": Command("submit", "submit", "Apply a manifest to a cluster."),

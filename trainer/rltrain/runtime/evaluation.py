@@ -40,15 +40,14 @@ class Scores:
         return scores
 
 
-def evaluate_checkpoint(path: Path, episodes: int, seed: int, watch: Watch | None = None) -> Scores:
-    """Play episodes with the policy of a checkpoint, or of a run directory's newest whole one.
+def trained_worker(path: Path) -> tuple[RolloutWorker, Checkpoint]:
+    """A worker with the policy of a checkpoint, or of a run directory's newest whole one, as it acted there.
 
     Raises:
         InvalidInput: there is no run and no checkpoint at the path.
         CheckpointUnusable: the run has none yet, or what is in it doesn't fit together.
         UnknownEnvironment, EnvironmentFailed: see `make_env`.
     """
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
     checkpoint = _checkpoint_at(path)
     try:
         spec = load_text(json.dumps(checkpoint.summary.job), source=f"{checkpoint.path / MARKER}").job.spec
@@ -59,11 +58,25 @@ def evaluate_checkpoint(path: Path, episodes: int, seed: int, watch: Watch | Non
     workers = checkpoint.read("workers")
     try:
         assert workers is not None
-        learned = workers["learned"] if "learned" in workers else workers["local"]["policy"]
+        learner = checkpoint.read("learner")
+        of_workers = workers["learned"] if "learned" in workers else workers["local"]["policy"]
+        learned = of_workers if learner is None else learner["policy"]
         worker.set_weights(learned["weights"])
     except (AssertionError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise CheckpointUnusable(f"{checkpoint.path} has no policy that fits its manifest: {error!r}") from error
-    records = evaluate(worker.policy, spec.env, episodes, seed, watch=watch)
+    worker.set_global_step(checkpoint.summary.steps)
+    return worker, checkpoint
+
+
+def evaluate_checkpoint(path: Path, episodes: int, seed: int, watch: Watch | None = None) -> Scores:
+    """Play episodes with the policy of a checkpoint, or of a run directory's newest whole one.
+
+    Raises:
+        RltrainError: see `trained_worker`.
+    """
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
+    worker, checkpoint = trained_worker(path)
+    records = evaluate(worker.policy, worker.spec.env, episodes, seed, watch=watch)
     returns = np.array([record.return_ for record in records])
     return Scores(
         mean=float(returns.mean()),
@@ -73,7 +86,7 @@ def evaluate_checkpoint(path: Path, episodes: int, seed: int, watch: Watch | Non
         length_mean=float(np.mean([record.length for record in records])),
         episodes=episodes,
         seed=seed,
-        env=spec.env.id,
+        env=worker.spec.env.id,
         env_steps=checkpoint.summary.env_steps,
         checkpoint=str(checkpoint.path),
     )
