@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rltrain.api.errors import CheckpointUnusable
-from rltrain.cli.fetch import _NO_CHECKPOINT, _SCRIPT, unpack, verify
+from rltrain.cli.fetch import _NO_CHECKPOINT, _SCRIPT, Fetched, _conclude, unpack, verify
 from unit.cli.conftest import JOBS, PODS, ApiServer, Command, condition, job
 
 
@@ -26,7 +26,8 @@ def run_directory(folder: Path, *steps: int) -> Path:
         (checkpoint / "policy.npz").write_bytes(b"weights of %d" % step)
         data = (checkpoint / "policy.npz").read_bytes()
         recorded = {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
-        (checkpoint / "checkpoint.json").write_text(json.dumps({"env_steps": step, "files": {"policy.npz": recorded}}))
+        marker = {"env_steps": step, "trained_steps": 7, "files": {"policy.npz": recorded}}
+        (checkpoint / "checkpoint.json").write_text(json.dumps(marker))
     return folder
 
 
@@ -45,7 +46,7 @@ def test_newest_whole_checkpoint_comes_with_manifest_and_results(tmp_path: Path)
     copied = {str(path.relative_to(tmp_path / "copy")) for path in (tmp_path / "copy").rglob("*") if path.is_file()}
     checkpoint = "checkpoints/000000000200-0001"
     assert copied == {"manifest.yaml", "results.jsonl", f"{checkpoint}/policy.npz", f"{checkpoint}/checkpoint.json"}
-    assert verify(tmp_path / "copy") == 200
+    assert verify(tmp_path / "copy") == Fetched("000000000200-0001", env_steps=200, trained_steps=7)
 
 
 @pytest.mark.parametrize("made", [True, False])
@@ -74,7 +75,7 @@ def test_part_outside_of_the_checkpoint_is_refused(tmp_path: Path) -> None:
     marker = folder / "checkpoints/000000000100-0001/checkpoint.json"
     data = (folder / "manifest.yaml").read_bytes()
     recorded = {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
-    marker.write_text(json.dumps({"env_steps": 1, "files": {"../../manifest.yaml": recorded}}))
+    marker.write_text(json.dumps({"env_steps": 1, "trained_steps": 1, "files": {"../../manifest.yaml": recorded}}))
 
     with pytest.raises(CheckpointUnusable):
         verify(folder)
@@ -117,6 +118,14 @@ def test_archive_that_is_cut_off_is_told(tmp_path: Path) -> None:
     for number, part in enumerate((b"", whole[: len(whole) // 2], b"no archive at all")):
         with pytest.raises(CheckpointUnusable, match="isn't whole"):
             unpack(io.BytesIO(part), tmp_path / str(number))
+
+
+def test_what_was_fetched_is_told_to_people_and_machines() -> None:
+    fetched = Fetched("000000000200-0001", env_steps=200, trained_steps=7)
+    assert _conclude(Path("x"), fetched, None) == "x: checkpoint at 200 steps (rltrain evaluate x plays it)"
+    assert "at 7 trained steps" in _conclude(Path("x"), Fetched("000000000007-0001", 0, 7), None)
+    told = {"folder": "x", "checkpoint": "x/checkpoints/000000000200-0001", "env_steps": 200, "trained_steps": 7}
+    assert json.loads(_conclude(Path("x"), fetched, "json")) == told
 
 
 def test_folder_that_holds_something_is_left_alone(rltrain: Command, api: ApiServer, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Logs have one prefix a role; where there are none, the cause is told."""
 
+import json
 from typing import Any
 
 import pytest
@@ -45,6 +46,18 @@ def test_each_role_has_its_prefix_and_each_index_its_newest_pod(rltrain: Command
     assert lines[1] == "head | and so on"
     of_one_role = rltrain("logs", "cartpole", "--role", "rollouts").out.splitlines()
     assert of_one_role == lines[2:]
+
+
+@pytest.mark.parametrize("follow", [[], ["--follow"]])
+def test_machines_get_an_object_a_line(rltrain: Command, talking: ApiServer, follow: list[str]) -> None:
+    done = condition("Succeeded", "True", "StopCriterionReached", "Stopped by env_steps.")
+    talking.put(f"{JOBS}/cartpole", job(state="Succeeded", conditions=[done]))
+    talking.put(f"{PODS}/second", pod("rollouts", 1, "terminated"))
+
+    lines = rltrain("logs", "cartpole", "-o", "json", *follow).out.splitlines()
+
+    of = {"pod": "second", "role": "rollouts", "index": 1}
+    assert [json.loads(line) for line in lines] == [{**of, "line": "I am second"}, {**of, "line": "and so on"}]
 
 
 def test_followed_logs_of_a_finished_job_are_all_printed_and_end_with_its_outcome(

@@ -89,6 +89,19 @@ def test_machines_get_snake_case_and_null_for_what_is_not_a_number(rltrain: Comm
     assert told["state"] == "Training"
 
 
+def test_machines_that_watch_get_an_object_a_change_and_the_jobs_result(rltrain: Command, api: ApiServer) -> None:
+    ended = condition("Failed", "True", "DeadlineExceeded", "Late.")
+    nan = {**PROGRESS, "episodeReturnMean": float("nan")}
+    api.put(f"{JOBS}/cartpole", job(state="Failed", conditions=[ended], progress=nan))
+
+    done = rltrain("status", "cartpole", "--watch", "-o", "json")
+
+    assert done.code == 124
+    (line,) = done.out.splitlines()
+    assert json.loads(line)["message"] == "Late."
+    assert json.loads(line)["progress"]["episode_return_mean"] is None
+
+
 def test_status_of_a_newer_release_is_still_read(rltrain: Command, api: ApiServer) -> None:
     api.put(f"{JOBS}/cartpole", job(state="Training", progress={**PROGRESS, "novel": 1}, novelty={"a": 1}))
 

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from ruamel.yaml import YAML
 
 from unit.api.conftest import manifest
 from unit.cli.conftest import Command
@@ -84,6 +85,7 @@ def test_crd_prints_what_is_carried(rltrain: Command) -> None:
 
     assert done.code == 0
     assert done.out == (ROOT / "crds/rltrain.dev_rltrainingjobs.yaml").read_text()
+    assert json.loads(rltrain("crd", "-o", "json").out) == YAML(typ="safe").load(done.out)
 
 
 def test_machines_get_problems_as_json(rltrain: Command, good: Path, bad: Path) -> None:

@@ -62,19 +62,25 @@ def progress_line(job: JobView) -> str:
     return ", ".join(parts)
 
 
-def wait_finished(cluster: Cluster, job: JobView, say: Callable[[str], None]) -> JobView:
-    """Follow a job to its end, telling each change.
+def to_the_end(cluster: Cluster, job: JobView) -> Iterator[JobView]:
+    """The job as it is and each time that it changes, until it is finished.
 
     Raises:
         RltrainError: it was deleted meanwhile.
     """
-    changes = Changes()
     for raw in cluster.follow(names.PLURAL, job.name):
         if raw is None or raw["metadata"]["uid"] != job.uid:
             raise RltrainError(f"{names.KIND} {job.name} was deleted")
-        seen = JobView(raw)
+        yield (seen := JobView(raw))
+        if seen.finished:
+            return
+
+
+def wait_finished(cluster: Cluster, job: JobView, say: Callable[[str], None]) -> JobView:
+    """Follow a job `to_the_end`, telling each change in words."""
+    changes = Changes()
+    seen = job
+    for seen in to_the_end(cluster, job):
         for line in changes.lines(seen):
             say(f"{datetime.now():%H:%M:%S}  {line}")
-        if seen.finished:
-            return seen
-    raise AssertionError("a watch without a limit ended")
+    return seen

@@ -1,11 +1,15 @@
 """`rltrain crd`: the CustomResourceDefinition, for clusters without Helm."""
 
+import json
+
 import typer
 
 from rltrain.api.crd import crd as make_crd
 from rltrain.api.resolve import to_yaml
+from rltrain.cli.options import Form
 
 
-def crd() -> None:
+def crd(output: Form = "yaml") -> None:
     """Print the CustomResourceDefinition."""
-    typer.echo(to_yaml(make_crd()), nl=False)
+    made = make_crd()
+    typer.echo(json.dumps(made, indent=2) + "\n" if output == "json" else to_yaml(made), nl=False)

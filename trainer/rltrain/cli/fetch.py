@@ -6,6 +6,7 @@ import shutil
 import tarfile
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Annotated, Any, Final
 
@@ -15,7 +16,7 @@ from rltrain.api import names
 from rltrain.api.errors import CheckpointUnusable, InvalidInput, RltrainError, StorageFull
 from rltrain.cli.cluster import Cluster, connect
 from rltrain.cli.jobs import JobView, get_job
-from rltrain.cli.options import Context, Job, Namespace
+from rltrain.cli.options import Context, Job, Json, Namespace
 from rltrain.cli.reader import Reader, reader
 from rltrain.cli.transfer import transfer
 
@@ -43,10 +44,20 @@ with tarfile.open(fileobj=sys.stdout.buffer, mode="w|gz", format=tarfile.PAX_FOR
 """
 
 
+@dataclass(frozen=True)
+class Fetched:
+    """A checkpoint that is as it was saved."""
+
+    name: str
+    env_steps: int
+    trained_steps: int
+
+
 def fetch(
     job: Job,
     namespace: Namespace = None,
     context: Context = None,
+    output: Json = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder to make; ./<job> by default.", show_default=False)
     ] = None,
@@ -69,13 +80,22 @@ def fetch(
                 _download(cluster, pod, found, archive, advance)
                 archive.seek(0)
                 unpack(archive, copy)
-            steps = verify(copy)
+            fetched = verify(copy)
             if folder.exists():
                 folder.rmdir()
             shutil.move(copy, folder)
     except OSError as error:
         raise StorageFull(f"can't write to {folder}: {error.strerror or error}; choose another --out") from error
-    typer.echo(f"{folder}: checkpoint at {steps} steps (rltrain evaluate {folder} plays it)")
+    typer.echo(_conclude(folder, fetched, output))
+
+
+def _conclude(folder: Path, fetched: Fetched, output: str | None) -> str:
+    if output == "json":
+        places = {"folder": str(folder), "checkpoint": str(folder / "checkpoints" / fetched.name)}
+        return json.dumps({**places, "env_steps": fetched.env_steps, "trained_steps": fetched.trained_steps})
+    # What learns from data alone takes no steps in an environment.
+    count = f"{fetched.env_steps} steps" if fetched.env_steps else f"{fetched.trained_steps} trained steps"
+    return f"{folder}: checkpoint at {count} (rltrain evaluate {folder} plays it)"
 
 
 def _download(cluster: Cluster, pod: Reader, job: JobView, archive: IO[bytes], advance: Callable[[int], None]) -> None:
@@ -142,8 +162,8 @@ def unpack(archive: IO[bytes], folder: Path) -> None:
         raise CheckpointUnusable(f"what came from the volume isn't whole: {error}; try again") from error
 
 
-def verify(folder: Path) -> int:
-    """Compare every part of the checkpoint with its recorded size and hash; its env steps.
+def verify(folder: Path) -> Fetched:
+    """Compare every part of the checkpoint with its recorded size and hash.
 
     Raises:
         CheckpointUnusable: something isn't as it was saved.
@@ -158,6 +178,6 @@ def verify(folder: Path) -> int:
             with path.open("rb") as file:
                 if hashlib.file_digest(file, "sha256").hexdigest() != recorded["sha256"]:
                     raise CheckpointUnusable(f"{name} of checkpoint {checkpoint.name} isn't as it was saved")
-        return int(marker["env_steps"])
+        return Fetched(checkpoint.name, int(marker["env_steps"]), int(marker["trained_steps"]))
     except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise CheckpointUnusable(f"checkpoint {checkpoint.name} isn't whole: {error}") from error

@@ -11,7 +11,7 @@ from rltrain.api.errors import ApiUnreachable, RltrainError
 from rltrain.api.seen import Object
 from rltrain.cli.cluster import PATIENCE_SECONDS, Cluster
 from rltrain.cli.jobs import JobView, pods_of
-from rltrain.cli.pods import container_started, container_status, log_name
+from rltrain.cli.pods import container_started, container_status, log_line, log_name
 from rltrain.cli.refusals import NoSuchObject, Refused
 
 LOOK_SECONDS: Final = 1.0
@@ -26,13 +26,15 @@ class LogFollower:
         job: the job.
         role: the only role of interest, or None for all.
         tail: lines of each pod's past.
+        output: form of the lines, see `log_line`.
     """
 
-    def __init__(self, cluster: Cluster, job: JobView, role: str | None, tail: int | None) -> None:
+    def __init__(self, cluster: Cluster, job: JobView, role: str | None, tail: int | None, output: str | None) -> None:
         self._cluster = cluster
         self._job = job
         self._role = role
         self._tail = tail
+        self._output = output
         self._lock = threading.Lock()
         self._streams: dict[tuple[str, int], threading.Thread] = {}
         self._told: str | None = None
@@ -85,7 +87,7 @@ class LogFollower:
         try:
             for line in self._cluster.log_lines(pod["metadata"]["name"], follow=True, tail=tail):
                 with self._lock:
-                    typer.echo(f"{name} | {line}")
+                    typer.echo(log_line(pod, line, self._output))
         except (NoSuchObject, Refused):
             # Gone, or between two containers: the next look finds what follows.
             pass

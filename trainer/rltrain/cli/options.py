@@ -26,4 +26,5 @@ Context = Annotated[
 Overrides = Annotated[
     list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Replace a field, e.g. spec.seed=2.")
 ]
+Form = Annotated[Literal["yaml", "json"], typer.Option("--output", "-o", help="Form of the output.")]
 Json = Annotated[Literal["json"] | None, typer.Option("--output", "-o", help="json for machines.")]

@@ -1,5 +1,6 @@
 """Reading pods of a job."""
 
+import json
 from typing import Final
 
 from rltrain.api import names
@@ -24,6 +25,13 @@ def log_name(pod: Object) -> str:
     """Prefix of its lines: there is one head, the others have numbers."""
     role = role_of(pod)
     return role if role == names.HEAD else f"{role}-{index_of(pod)}"
+
+
+def log_line(pod: Object, line: str, output: str | None) -> str:
+    """A line of its log as it is printed."""
+    if output != "json":
+        return f"{log_name(pod)} | {line}"
+    return json.dumps({"pod": pod["metadata"]["name"], "role": role_of(pod), "index": index_of(pod), "line": line})
 
 
 def latest(pods: list[Object]) -> list[Object]:

@@ -2,14 +2,14 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 import typer
 
 from rltrain.api.document import Mark, dotted
 from rltrain.api.load import Loaded, load
 from rltrain.api.resolve import origins, to_yaml
-from rltrain.cli.options import Overrides
+from rltrain.cli.options import Form, Overrides
 from rltrain.cli.table import columns
 
 DEFAULT_IMAGE: Final = "rltrain-trainer"
@@ -28,7 +28,7 @@ def render(
     image: Annotated[
         str, typer.Option("--image", help="The operator's image for manifests that name none.")
     ] = DEFAULT_IMAGE,
-    output: Annotated[Literal["yaml", "json"], typer.Option("--output", "-o", help="Form of the output.")] = "yaml",
+    output: Form = "yaml",
     show_origins: Annotated[
         bool, typer.Option("--origins", help="Print each value of the manifest and where it comes from instead.")
     ] = False,

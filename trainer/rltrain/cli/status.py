@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from rltrain.api.errors import InvalidInput
-from rltrain.cli.changes import progress_line, wait_finished
+from rltrain.cli.changes import progress_line, to_the_end, wait_finished
 from rltrain.cli.cluster import connect
 from rltrain.cli.jobs import JobView, age, get_job, list_jobs
 from rltrain.cli.options import Context, Json, Namespace, complete_job
@@ -39,6 +39,11 @@ def status(
             _print(_table(found, all_namespaces=all_namespaces))
         return
     view = get_job(cluster, job)
+    if watch and output == "json":
+        seen = view
+        for seen in to_the_end(cluster, view):
+            typer.echo(json.dumps(seen.to_json(), allow_nan=False))
+        raise typer.Exit(seen.exit_code)
     if watch:
         raise typer.Exit(wait_finished(cluster, view, typer.echo).exit_code)
     if output == "json":
