@@ -26,7 +26,8 @@ def test_one_categorical_component_agrees_with_torch() -> None:
 
 def test_categorical_draws_follow_the_softmax() -> None:
     logits = torch.tensor([0.0, 1.0, -1.0])
-    draws = Categorical([3], scalar=True).sample(logits.expand(N, 3), generator())
+    ours = Categorical([3], scalar=True)
+    draws = ours.sample(logits.expand(N, 3), ours.noise(N, generator()))
     shares = torch.bincount(draws, minlength=3) / N
     torch.testing.assert_close(shares, logits.softmax(dim=0), atol=0.01, rtol=0)
 
@@ -34,7 +35,7 @@ def test_categorical_draws_follow_the_softmax() -> None:
 def test_components_are_independent_and_their_log_probabilities_add() -> None:
     params = torch.randn(6, 5)
     ours = Categorical([2, 3], scalar=False)
-    actions = ours.sample(params, generator())
+    actions = ours.sample(params, ours.noise(6, generator()))
     assert actions.shape == (6, 2)
     first = torch.distributions.Categorical(logits=params[:, :2])
     second = torch.distributions.Categorical(logits=params[:, 2:])
@@ -51,7 +52,7 @@ def test_the_gaussian_agrees_with_torch_and_draws_its_moments() -> None:
     actions = torch.randn(7, 2)
     torch.testing.assert_close(ours.log_prob(params.expand(7, 4), actions), theirs.log_prob(actions).sum(dim=1))  # type: ignore[no-untyped-call]
     torch.testing.assert_close(ours.entropy(params), theirs.entropy().sum(dim=1))  # type: ignore[no-untyped-call]
-    draws = ours.sample(params.expand(N, 4), generator())
+    draws = ours.sample(params.expand(N, 4), ours.noise(N, generator()))
     torch.testing.assert_close(draws.mean(dim=0), params[0, :2], atol=0.05, rtol=0)
     torch.testing.assert_close(draws.std(dim=0), params[0, 2:].exp(), atol=0.05, rtol=0)
     assert ours.mode(params).tolist() == [[1.0, -2.0]]
@@ -69,6 +70,6 @@ def test_the_gaussian_agrees_with_torch_and_draws_its_moments() -> None:
 def test_a_space_decides_the_family(space: spaces.Space[Array], size: int, shape: tuple[int, ...]) -> None:
     family = distribution_for(space)
     assert family.size == size
-    drawn = family.sample(torch.zeros(4, size), generator()).numpy()
+    drawn = family.sample(torch.zeros(4, size), family.noise(4, generator())).numpy()
     assert drawn.shape == shape
     assert drawn.dtype == (np.float32 if isinstance(space, spaces.Box) else np.int64)

@@ -11,7 +11,7 @@ from gymnasium import spaces
 from rltrain.api.config import DDPPOConfig, ModelConfig
 from rltrain.api.job import EnvSpec
 from rltrain.policies.base import LearnInfo
-from rltrain.policies.ppo import PPOPolicy, run_alone
+from rltrain.policies.ppo import _LEARNT_FROM, PPOPolicy, run_alone
 from rltrain.policies.torch_policy import Seeds
 from rltrain.rollout import columns as c
 from rltrain.rollout.batch import Batch
@@ -62,6 +62,11 @@ def tensors(rows: Batch) -> dict[str, torch.Tensor]:
     return {name: torch.from_numpy(column) for name, column in rows.columns.items()}
 
 
+def total(each: PPOPolicy, rows: Batch) -> torch.Tensor:
+    """The rows' summed gradient, and their number."""
+    return each.gradient([torch.from_numpy(rows[name]) for name in _LEARNT_FROM])[0]
+
+
 def gradient(vector: torch.Tensor) -> torch.Tensor:
     return vector[:-1] / vector[-1]
 
@@ -71,8 +76,8 @@ def test_the_ranks_gradient_equals_the_one_of_their_rows_in_one_process(counts: 
     first, second = batch(counts[0], seed=1), batch(counts[1], seed=2)
     together = Batch.concat([first, second])
     each = policy(entropy_coeff=0.01)
-    parts = [each.gradient(tensors(rows), rows.count)[0].clone() for rows in (first, second)]
-    whole = each.gradient(tensors(together), together.count)[0]
+    parts = [total(each, rows) for rows in (first, second)]
+    whole = total(each, together)
     torch.testing.assert_close(gradient((parts[0] + parts[1]) / 2), gradient(whole), rtol=0, atol=1e-6)
     assert float(gradient(whole).abs().max()) > 0.01
 
@@ -147,7 +152,7 @@ def test_the_loss_is_the_clipped_objective_with_clipped_values() -> None:
     vf_loss = np.maximum((values.numpy() - targets) ** 2, (near - targets) ** 2)
     entropy = -(np.exp(logp_all) * logp_all).sum(axis=1)
     expected = -objective.mean() + 0.7 * vf_loss.mean() - 0.03 * entropy.mean()
-    loss, _ = each._loss(tensors(rows))
+    loss, _ = each._loss(tensors(rows), torch.tensor(0.03))
     assert float(loss.detach()) == pytest.approx(float(expected), rel=1e-5)
 
 
@@ -198,8 +203,10 @@ def test_every_step_of_a_cut_but_endless_task_is_worth_its_whole_future() -> Non
 
 
 def test_a_lone_rank_steps_on_the_plain_mean_gradient() -> None:
-    each = policy(num_sgd_iter=1)
-    vector, _ = each.gradient(tensors(batch(40)), 40)
-    expected = each._flat.gradient.clone()
+    each = policy()
+    vector = total(each, batch(40))
+    with each._flat.at(each._flat.vector) as parameters:
+        loss, _ = each._loss(tensors(batch(40)), torch.tensor(0.0))
+        expected = torch.cat([slope.reshape(-1) for slope in torch.autograd.grad(loss, list(parameters))])
     assert each._take(vector)
     torch.testing.assert_close(each._flat.gradient, expected)

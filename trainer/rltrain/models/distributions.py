@@ -17,7 +17,10 @@ class ActionDistribution(Protocol):
     size: int
     """Network outputs that parametrise one distribution."""
 
-    def sample(self, params: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    def noise(self, count: int, generator: torch.Generator) -> torch.Tensor:
+        """What `count` actions are drawn with, float32 (count, ...)."""
+
+    def sample(self, params: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
         """Actions as `models.spaces.action_mapping` takes them."""
 
     def mode(self, params: torch.Tensor) -> torch.Tensor:
@@ -37,9 +40,11 @@ class Categorical:
         self._components, self._scalar = list(components), scalar
         self.size = sum(components)
 
-    def sample(self, params: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    def noise(self, count: int, generator: torch.Generator) -> torch.Tensor:
+        return torch.empty((count, self.size), device=generator.device).exponential_(generator=generator)
+
+    def sample(self, params: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
         # Gumbel's trick: the argmax of logits - log(exponential noise) has the softmax's distribution.
-        noise = torch.empty_like(params).exponential_(generator=generator)
         return self.mode(params - noise.log())
 
     def mode(self, params: torch.Tensor) -> torch.Tensor:
@@ -72,9 +77,11 @@ class DiagonalGaussian:
         self._components = components
         self.size = 2 * components
 
-    def sample(self, params: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    def noise(self, count: int, generator: torch.Generator) -> torch.Tensor:
+        return torch.randn((count, self._components), generator=generator, device=generator.device)
+
+    def sample(self, params: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
         mean, log_std = params.chunk(2, dim=1)
-        noise = torch.empty_like(mean).normal_(generator=generator)
         return mean + log_std.exp() * noise
 
     def mode(self, params: torch.Tensor) -> torch.Tensor:
@@ -106,9 +113,11 @@ class SquashedGaussian:
         before = mean + log_std.exp() * noise
         return before.tanh(), self._log_prob(log_std, noise, before)
 
-    def sample(self, params: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    def noise(self, count: int, generator: torch.Generator) -> torch.Tensor:
+        return torch.randn((count, self._components), generator=generator, device=generator.device)
+
+    def sample(self, params: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
         mean, log_std = self._split(params)
-        noise = torch.empty_like(mean).normal_(generator=generator)
         return (mean + log_std.exp() * noise).tanh()
 
     def mode(self, params: torch.Tensor) -> torch.Tensor:

@@ -1,5 +1,8 @@
 """FlatParameters: a module's parameters as one vector, which optimizer, clipping and allreduce take at once."""
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
 import torch
 from torch import nn
 
@@ -12,21 +15,40 @@ class FlatParameters:
     """Moves a module's parameters into `vector` and their gradients into `gradient`, both float32 (size,)."""
 
     def __init__(self, module: nn.Module) -> None:
-        named = list(module.named_parameters())
-        first = named[0][1]
-        self.size = sum(parameter.numel() for _, parameter in named)
-        self.vector = torch.empty(self.size, device=first.device)
-        self.gradient = torch.zeros(self.size, device=first.device)
-        self._views: dict[str, torch.Tensor] = {}
-        offset = 0
-        for name, parameter in named:
-            end = offset + parameter.numel()
-            view = self.vector[offset:end].view_as(parameter)
-            view.copy_(parameter.data)
-            parameter.data = view
-            parameter.grad = self.gradient[offset:end].view_as(parameter)
-            self._views[name] = view
-            offset = end
+        self._owners = [
+            (owner, name) for owner in module.modules() for name, _ in owner.named_parameters(recurse=False)
+        ]
+        self._parameters = [owner.get_parameter(name) for owner, name in self._owners]
+        names = {id(parameter): name for name, parameter in module.named_parameters()}
+        self._sizes = [parameter.numel() for parameter in self._parameters]
+        self.size = sum(self._sizes)
+        self.vector = torch.cat([parameter.detach().reshape(-1) for parameter in self._parameters])
+        self.gradient = torch.zeros_like(self.vector)
+        views = self._split(self.vector)
+        for parameter, view, slope in zip(self._parameters, views, self._split(self.gradient), strict=True):
+            parameter.data, parameter.grad = view, slope
+        self._views = {names[id(parameter)]: view for parameter, view in zip(self._parameters, views, strict=True)}
+
+    @contextmanager
+    def at(self, vector: torch.Tensor) -> Iterator[Sequence[torch.Tensor]]:
+        """The module computes with the values in `vector` meanwhile.
+
+        So a function that is traced depends on the vector that it is given, not on this one.
+
+        Returns:
+            The module's parameters, to differentiate by: see `gradient`.
+        """
+        if vector is self.vector:
+            yield self._parameters
+            return
+        leaves = [view.detach().requires_grad_() for view in self._split(vector)]
+        try:
+            for (owner, name), leaf in zip(self._owners, leaves, strict=True):
+                owner._parameters[name] = leaf  # type: ignore[assignment]  # only a Parameter may be set by name
+            yield leaves
+        finally:
+            for (owner, name), parameter in zip(self._owners, self._parameters, strict=True):
+                owner._parameters[name] = parameter
 
     def get(self) -> dict[str, Array]:
         """Copies by parameter name."""
@@ -49,3 +71,12 @@ class FlatParameters:
             raise CheckpointMismatch("the saved network is another one: " + "; ".join(wrong))
         for name, array in weights.items():
             self._views[name].copy_(as_tensor(array))
+
+    def _split(self, vector: torch.Tensor) -> list[torch.Tensor]:
+        parts = torch.split(vector, self._sizes)
+        return [part.view_as(like) for part, like in zip(parts, self._parameters, strict=True)]
+
+
+def gradient(loss: torch.Tensor, parameters: Sequence[torch.Tensor]) -> torch.Tensor:
+    """The loss's gradient by what `FlatParameters.at` gave, as one vector."""
+    return torch.cat([each.reshape(-1) for each in torch.autograd.grad(loss, list(parameters))])

@@ -41,7 +41,7 @@ def orthogonal(net: nn.Sequential, hidden_gain: float, output_gain: float) -> nn
 class NoisyLinear(nn.Module):
     """A linear layer with learnt, factorised Gaussian noise (Fortunato et al. 2018, eq. 9-11).
 
-    Without `draw` since the last `quiet` it is the plain layer of its means.
+    Without noise it is the plain layer of its means.
     """
 
     def __init__(self, inputs: int, outputs: int, sigma0: float) -> None:
@@ -51,19 +51,17 @@ class NoisyLinear(nn.Module):
         self.bias = nn.Parameter(torch.empty(outputs).uniform_(-bound, bound))
         self.weight_sigma = nn.Parameter(torch.full((outputs, inputs), sigma0 * bound))
         self.bias_sigma = nn.Parameter(torch.full((outputs,), sigma0 * bound))
+        self.noise_size = inputs + outputs
         self._noise: tuple[torch.Tensor, torch.Tensor] | None = None
 
-    def draw(self, generator: torch.Generator) -> None:
-        """Draw new noise."""
-        device = self.weight.device
-        self._noise = (
-            _signed_root(torch.randn(self.weight.shape[1], generator=generator, device=device)),
-            _signed_root(torch.randn(self.weight.shape[0], generator=generator, device=device)),
-        )
-
-    def quiet(self) -> None:
-        """Act on the means."""
-        self._noise = None
+    def set_noise(self, noise: torch.Tensor | None) -> None:
+        """Use this standard normal noise, float32 (noise_size,), or none."""
+        if noise is None:
+            self._noise = None
+            return
+        scaled = noise.sign() * noise.abs().sqrt()
+        inputs = self.weight.shape[1]
+        self._noise = scaled[:inputs], scaled[inputs:]
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         if self._noise is None:
@@ -71,7 +69,3 @@ class NoisyLinear(nn.Module):
         noise_in, noise_out = self._noise
         weight = self.weight + self.weight_sigma * torch.outer(noise_out, noise_in)
         return nn.functional.linear(x, weight, self.bias + self.bias_sigma * noise_out)
-
-
-def _signed_root(x: torch.Tensor) -> torch.Tensor:
-    return x.sign() * x.abs().sqrt()

@@ -27,6 +27,7 @@ class QNetwork(nn.Module):
         self.advantage = mlp(features, config.hiddens, "relu", actions * self._atoms, linear)
         self.value = mlp(features, config.hiddens, "relu", self._atoms, linear) if config.dueling else None
         self._noisy = [layer for layer in self.modules() if isinstance(layer, NoisyLinear)]
+        self.noise_size = sum(layer.noise_size for layer in self._noisy)
 
     def forward(self, obs: torch.Tensor) -> torch.Tensor:
         features = self.trunk(obs)
@@ -37,10 +38,9 @@ class QNetwork(nn.Module):
         q: torch.Tensor = value + scores - scores.mean(dim=1, keepdim=True)
         return q
 
-    def set_noise(self, generator: torch.Generator | None) -> None:
-        """Draw new noise for the noisy layers, or use their means with None."""
-        for layer in self._noisy:
-            if generator is None:
-                layer.quiet()
-            else:
-                layer.draw(generator)
+    def set_noise(self, noise: torch.Tensor | None) -> None:
+        """Use this standard normal noise, float32 (noise_size,), in the noisy layers, or their means with None."""
+        sizes = [layer.noise_size for layer in self._noisy]
+        parts = [None] * len(sizes) if noise is None else torch.split(noise, sizes)
+        for layer, part in zip(self._noisy, parts, strict=True):
+            layer.set_noise(part)

@@ -8,7 +8,8 @@ from gymnasium import spaces
 from torch.nn import functional
 
 from rltrain.api.config import DQNConfig
-from rltrain.models.flat import FlatParameters
+from rltrain.models.adam import Moments
+from rltrain.models.flat import FlatParameters, gradient
 from rltrain.models.q_network import QNetwork
 from rltrain.models.spaces import Space
 from rltrain.models.tensors import as_tensor
@@ -18,6 +19,8 @@ from rltrain.policies.torch_policy import Seeds, TorchPolicy
 from rltrain.rollout import columns as c
 from rltrain.rollout.batch import Batch
 from rltrain.state import Array, State
+
+_STATS = ("loss", "grad_norm", "mean_q", "min_q", "max_q", "mean_td_error")
 
 
 class DQNPolicy(TorchPolicy):
@@ -40,17 +43,17 @@ class DQNPolicy(TorchPolicy):
         self._target_flat = FlatParameters(self._target)
         step = (config.v_max - config.v_min) / max(config.num_atoms - 1, 1)
         self._atoms = config.v_min + step * torch.arange(config.num_atoms, device=self.device)
+        self._learning_rate = torch.zeros((), device=self.device)
+        self._best = self._function(self._best_actions)
+        self._learn = self._function(self._update)
 
     def _build(self, obs_space: Space) -> QNetwork:
         self._network = QNetwork(self._config, obs_space, self._actions)
         return self._network
 
     def compute_actions(self, obs: Array, *, explore: bool) -> tuple[Array, dict[str, Array]]:
-        with torch.inference_mode():
-            if self._config.noisy:
-                self._network.set_noise(self._generator if explore else None)
-            values = self._values(self._network(as_tensor(obs, self.device)))
-            actions: Array = values.argmax(dim=1).cpu().numpy()
+        noise = self._noise() if explore else None
+        actions: Array = self._best(self._flat.vector, noise, as_tensor(obs, self.device))[0].cpu().numpy()
         if explore and self._epsilon > 0:
             random = self._rng.random(len(actions)) < self._epsilon
             actions = np.where(random, self._rng.integers(self._actions, size=len(actions)), actions)
@@ -68,40 +71,21 @@ class DQNPolicy(TorchPolicy):
         Returns:
             As `td_error` the TD errors, or the cross entropies with several atoms.
         """
-        device = self.device
-        obs, next_obs = as_tensor(batch[c.OBS], device), as_tensor(batch[c.NEXT_OBS], device)
-        actions = as_tensor(batch[c.ACTIONS], device)
-        rewards, discounts = as_tensor(batch[c.REWARDS], device), as_tensor(batch[c.DISCOUNTS], device)
-        weights = as_tensor(batch[c.WEIGHTS], device) if c.WEIGHTS in batch else torch.ones_like(rewards)
-        if self._config.noisy:
-            self._network.set_noise(self._generator)
-            self._target.set_noise(self._generator)
-        rows = torch.arange(len(obs), device=device)
-        if self._config.double_q:
-            # One pass over both is cheaper than two; the second half is only read.
-            scores, online_next = self._network(torch.cat([obs, next_obs])).chunk(2)
-        else:
-            scores, online_next = self._network(obs), None
-        taken = scores[rows, actions]
-        with torch.no_grad():
-            target_next = self._target(next_obs)
-            best = self._values(target_next if online_next is None else online_next.detach()).argmax(dim=1)
-            following = target_next[rows, best]
-        if self._config.num_atoms == 1:
-            td_error = taken.squeeze(1) - (rewards + discounts * following.squeeze(1))
-            losses = functional.huber_loss(td_error, torch.zeros_like(td_error), reduction="none")
-        else:
-            wanted = self._project(rewards, discounts, following.softmax(dim=1))
-            losses = td_error = -(wanted * taken.log_softmax(dim=1)).sum(dim=1)
-        loss = (weights * losses).mean()
-        self._flat.gradient.zero_()
-        loss.backward()  # type: ignore[no-untyped-call]
-        norm = self._apply_gradient()
-        q = self._values(scores.detach())[rows, actions]
-        stats = torch.stack([loss.detach(), norm, q.mean(), q.min(), q.max(), td_error.detach().mean()]).tolist()
-        names = ("loss", "grad_norm", "mean_q", "min_q", "max_q", "mean_td_error")
-        errors: Array = td_error.detach().cpu().numpy()
-        return LearnInfo({**dict(zip(names, stats, strict=True)), "lr": self._lr}, errors)
+        rewards = batch[c.REWARDS]
+        weights = batch[c.WEIGHTS] if c.WEIGHTS in batch else np.ones_like(rewards)
+        columns = (batch[c.OBS], batch[c.ACTIONS], rewards, batch[c.NEXT_OBS], batch[c.DISCOUNTS], weights)
+        td_error, summary = self._learn(
+            self._flat.vector,
+            *self._adam.moments,
+            self._target_flat.vector,
+            self._learning_rate.fill_(self._lr),
+            self._noise(),
+            self._noise(),
+            *[as_tensor(column, self.device) for column in columns],
+        )
+        stats = dict(zip(_STATS, summary.tolist(), strict=True))
+        errors: Array = td_error.cpu().numpy()
+        return LearnInfo({**stats, "lr": self._lr}, errors)
 
     def update_target(self) -> None:
         self._target_flat.vector.copy_(self._flat.vector)
@@ -120,6 +104,65 @@ class DQNPolicy(TorchPolicy):
         super().set_state(state)
         self._target_flat.set(state["target"])
 
+    @torch.no_grad()
+    def _best_actions(self, vector: torch.Tensor, noise: torch.Tensor | None, obs: torch.Tensor) -> tuple[torch.Tensor]:
+        """int64 (n,)."""
+        with self._flat.at(vector):
+            self._network.set_noise(noise)
+            return (self._values(self._network(obs)).argmax(dim=1),)
+
+    def _update(
+        self,
+        vector: torch.Tensor,
+        step: torch.Tensor,
+        mean: torch.Tensor,
+        square: torch.Tensor,
+        target: torch.Tensor,
+        lr: torch.Tensor,
+        noise: torch.Tensor | None,
+        target_noise: torch.Tensor | None,
+        obs: torch.Tensor,
+        actions: torch.Tensor,
+        rewards: torch.Tensor,
+        next_obs: torch.Tensor,
+        discounts: torch.Tensor,
+        weights: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Move `vector` and its moments; returns the rows' errors and the stats."""
+        chosen = actions[:, None]
+        with torch.no_grad(), self._target_flat.at(target):
+            self._target.set_noise(target_noise)
+            target_next = self._target(next_obs)
+        with self._flat.at(vector) as parameters:
+            self._network.set_noise(noise)
+            if self._config.double_q:
+                # One pass over both is cheaper than two; the second half is only read.
+                scores, chooser = self._network(torch.cat([obs, next_obs])).chunk(2)
+            else:
+                scores, chooser = self._network(obs), target_next
+            taken = _pick(scores, chosen)
+            best = self._values(chooser.detach()).argmax(dim=1, keepdim=True)
+            following = _pick(target_next, best)
+            if self._config.num_atoms == 1:
+                td_error = taken.squeeze(1) - (rewards + discounts * following.squeeze(1))
+                losses = functional.huber_loss(td_error, torch.zeros_like(td_error), reduction="none")
+            else:
+                wanted = self._project(rewards, discounts, following.softmax(dim=1))
+                losses = td_error = -(wanted * taken.log_softmax(dim=1)).sum(dim=1)
+            loss = (weights * losses).mean()
+            slope = gradient(loss, parameters)
+        with torch.no_grad():
+            norm = self._adam.descend(vector, Moments(step, mean, square), slope, lr)
+            td_error = td_error.detach()
+            q = self._values(scores.detach()).gather(1, chosen)
+            return td_error, torch.stack([loss.detach(), norm, q.mean(), q.min(), q.max(), td_error.mean()])
+
+    def _noise(self) -> torch.Tensor | None:
+        """New noise for a network's noisy layers; None where it has none."""
+        if not self._config.noisy:
+            return None
+        return torch.randn(self._network.noise_size, generator=self._generator, device=self.device)
+
     def _values(self, scores: torch.Tensor) -> torch.Tensor:
         """Expected returns (n, actions) of network outputs (n, actions, atoms)."""
         if self._config.num_atoms == 1:
@@ -134,3 +177,8 @@ class DQNPolicy(TorchPolicy):
         # Triangular kernels: atom j gets what lies within one spacing of it, in proportion to nearness.
         nearness = (1 - (place[:, None, :] - torch.arange(count, device=self.device)[None, :, None]).abs()).clamp(0)
         return (nearness * following[:, None, :]).sum(dim=2)
+
+
+def _pick(scores: torch.Tensor, actions: torch.Tensor) -> torch.Tensor:
+    """Each row's outputs for its action: (n, actions, atoms) and int64 (n, 1) -> (n, atoms)."""
+    return scores.gather(1, actions[:, :, None].expand(-1, -1, scores.shape[2])).squeeze(1)

@@ -1,6 +1,6 @@
 """PPO (Schulman et al. 2017) whose minibatch gradients can be averaged over ranks."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -8,6 +8,7 @@ import torch
 
 from rltrain.api.config import DDPPOConfig
 from rltrain.models.actor_critic import ActorCritic
+from rltrain.models.flat import gradient
 from rltrain.models.spaces import Space
 from rltrain.models.tensors import as_tensor
 from rltrain.policies.base import LearnInfo, interpolate
@@ -37,15 +38,15 @@ class PPOPolicy(TorchPolicy):
             return self._network
 
         super().__init__(config, build, seeds, device)
+        self._bonus = torch.zeros((), device=self.device)
+        self._draw = self._function(self._draw_actions)
+        self._slope = self._function(self._gradient)
 
     def compute_actions(self, obs: Array, *, explore: bool) -> tuple[Array, dict[str, Array]]:
-        with torch.inference_mode():
-            params = self._network.params(as_tensor(obs, self.device))
-            if not explore:
-                return self._distribution.mode(params).cpu().numpy(), {}
-            actions = self._distribution.sample(params, self._generator)
-            logp = self._distribution.log_prob(params, actions)
-            return actions.cpu().numpy(), {c.ACTION_LOGP: logp.cpu().numpy()}
+        noise = self._distribution.noise(len(obs), self._generator) if explore else None
+        actions, logp = self._draw(self._flat.vector, noise, as_tensor(obs, self.device))
+        extras: dict[str, Array] = {c.ACTION_LOGP: logp.cpu().numpy()} if explore else {}
+        return actions.cpu().numpy(), extras
 
     def postprocess(self, batch: Batch) -> Batch:
         """Add VF_PREDS, ADVANTAGES and VALUE_TARGETS."""
@@ -78,21 +79,18 @@ class PPOPolicy(TorchPolicy):
         count = self.minibatches_of(batch.count) if minibatches is None else minibatches
         if count < self.minibatches_of(batch.count):
             raise ValueError(f"{batch.count} rows need more than the {count} minibatches agreed on")
-        columns: dict[str, torch.Tensor] = {}
-        if batch.count:
-            scaled = batch.with_columns(**{c.ADVANTAGES: standardized(batch[c.ADVANTAGES])})
-            columns = {name: as_tensor(scaled[name], self.device) for name in _LEARNT_FROM}
+        scaled = batch.with_columns(**{c.ADVANTAGES: standardized(batch[c.ADVANTAGES])})
+        columns = [as_tensor(scaled[name], self.device) for name in _LEARNT_FROM]
+        sizes = _minibatch_sizes(batch.count, count)
         totals = torch.zeros(len(_STATS), device=self.device)
         norms = torch.zeros((), device=self.device)
         updates = 0
         for _ in range(self._config.num_sgd_iter):
             order = torch.from_numpy(self._rng.permutation(batch.count)).to(self.device)
-            shuffled = {name: column[order] for name, column in columns.items()}
-            bounds = [batch.count * i // max(count, 1) for i in range(count + 1)]
-            for start, stop in pairwise(bounds):
-                rows = {name: column[start:stop] for name, column in shuffled.items()}
-                vector, means = self.gradient(rows, stop - start)
-                totals += means * (stop - start)
+            shuffled = [torch.split(column[order], sizes) for column in columns]
+            for rows in zip(*shuffled, strict=True):
+                vector, means = self.gradient(rows)
+                totals += means
                 mean = yield vector
                 if self._take(mean):
                     norms += self._apply_gradient()
@@ -102,19 +100,17 @@ class PPOPolicy(TorchPolicy):
         stats |= {"grad_norm": float(norms) / max(updates, 1), "vf_explained_var": _explained_variance(batch)}
         return LearnInfo({**stats, "lr": self._lr, "entropy_coeff": self._entropy_coeff})
 
-    def gradient(self, rows: dict[str, torch.Tensor], count: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """The mean loss's gradient times `count`, then `count`: float32 (parameters + 1,); and the stats' means.
+    def gradient(self, rows: Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+        """The loss's gradient summed over rows, then their number, float32 (parameters + 1,); and the stats' sums.
 
         Vectors of several ranks, added, hold the gradient of their rows together: the sum over the count.
+
+        Args:
+            rows: columns of a minibatch, those of `_LEARNT_FROM`; may have no rows.
         """
-        vector = torch.zeros(self._flat.size + 1, device=self.device)
-        if not count:
-            return vector, torch.zeros(len(_STATS), device=self.device)
-        loss, stats = self._loss(rows)
-        self._flat.gradient.zero_()
-        loss.backward()  # type: ignore[no-untyped-call]
-        torch.mul(self._flat.gradient, count, out=vector[:-1])
-        vector[-1] = count
+        if not len(rows[0]):
+            return torch.zeros(self._flat.size + 1, device=self.device), torch.zeros(len(_STATS), device=self.device)
+        vector, stats = self._slope(self._flat.vector, self._bonus.fill_(self._entropy_coeff), *rows)
         return vector, stats
 
     def set_global_step(self, env_steps: int) -> None:
@@ -133,7 +129,28 @@ class PPOPolicy(TorchPolicy):
         torch.div(total[:-1], rows, out=self._flat.gradient)
         return True
 
-    def _loss(self, rows: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    @torch.no_grad()
+    def _draw_actions(
+        self, vector: torch.Tensor, noise: torch.Tensor | None, obs: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Actions, the likeliest ones without noise, and their log-probabilities."""
+        with self._flat.at(vector):
+            params = self._network.params(obs)
+            distribution = self._distribution
+            actions = distribution.mode(params) if noise is None else distribution.sample(params, noise)
+            return actions, distribution.log_prob(params, actions)
+
+    def _gradient(
+        self, vector: torch.Tensor, entropy_coeff: torch.Tensor, *rows: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """See `gradient`."""
+        with self._flat.at(vector) as parameters:
+            loss, stats = self._loss(dict(zip(_LEARNT_FROM, rows, strict=True)), entropy_coeff)
+            slope = gradient(loss, parameters)
+        count = len(rows[0])
+        return torch.cat([slope * count, slope.new_full((1,), count)]), stats * count
+
+    def _loss(self, rows: dict[str, torch.Tensor], entropy_coeff: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         config = self._config
         params, values = self._network(rows[c.OBS])
         logp = self._distribution.log_prob(params, rows[c.ACTIONS])
@@ -146,11 +163,12 @@ class PPOPolicy(TorchPolicy):
         targets, before = rows[c.VALUE_TARGETS], rows[c.VF_PREDS]
         near = before + (values - before).clamp(-config.vf_clip_param, config.vf_clip_param)
         vf_loss = torch.maximum((values - targets).square(), (near - targets).square()).mean()
-        loss = policy_loss + config.vf_loss_coeff * vf_loss - self._entropy_coeff * entropy
+        loss = policy_loss + config.vf_loss_coeff * vf_loss - entropy_coeff * entropy
         with torch.no_grad():
             kl = (ratio - 1 - log_ratio).mean()  # Schulman's unbiased estimate, positive by construction
             outside = ((ratio - 1).abs() > config.clip_param).float().mean()
-            return loss, torch.stack([loss.detach(), policy_loss, vf_loss, entropy, kl, outside])
+            means = [each.detach() for each in (loss, policy_loss, vf_loss, entropy, kl, outside)]
+            return loss, torch.stack(means)
 
 
 def run_alone(sgd: Generator[torch.Tensor, torch.Tensor, LearnInfo]) -> LearnInfo:
@@ -170,3 +188,9 @@ def _explained_variance(batch: Batch) -> float:
         return 0.0
     variance = float(batch[c.VALUE_TARGETS].var())
     return 1 - float((batch[c.VALUE_TARGETS] - batch[c.VF_PREDS]).var()) / variance if variance > 0 else 0.0
+
+
+def _minibatch_sizes(rows: int, count: int) -> list[int]:
+    """`count` sizes that differ by one at most and add up to `rows`."""
+    bounds = [rows * i // max(count, 1) for i in range(count + 1)]
+    return [stop - start for start, stop in pairwise(bounds)]

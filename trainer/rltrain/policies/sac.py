@@ -168,9 +168,9 @@ class SoftPolicy(TorchPolicy, Generic[C]):
     def _arguments(self, batch: Batch) -> list[torch.Tensor]:
         """What `_update` takes: networks and optimizer, which it changes in place, and the batch's rows."""
         size = (batch.count, self._network.noise_size)
-        noise = [torch.randn(size, generator=self._generator, device=self.device) for _ in range(2)]
+        noise: list[torch.Tensor] = [torch.randn(size, generator=self._generator, device=self.device) for _ in range(2)]
         names = (c.OBS, c.ACTIONS, c.REWARDS, c.NEXT_OBS, c.DISCOUNTS, c.WEIGHTS)
-        columns = [as_tensor(batch[name], self.device) for name in names]
+        columns: list[torch.Tensor] = [as_tensor(batch[name], self.device) for name in names]
         lr = self._learning_rate.fill_(self._lr)
         return [self._flat.vector, *self._adam.moments, self._target_flat.vector, lr, *columns, *noise]
 

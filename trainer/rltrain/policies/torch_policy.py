@@ -8,6 +8,8 @@ import torch
 from torch import nn
 
 from rltrain.api.config import PlanConfig
+from rltrain.compiled.function import Function
+from rltrain.compiled.library import Library
 from rltrain.models.adam import Adam
 from rltrain.models.flat import FlatParameters
 from rltrain.models.tensors import generator_bytes, restore_generator_bytes
@@ -34,6 +36,9 @@ class TorchPolicy:
 
     Args:
         build: makes the network; called with torch's random state seeded and put back afterwards.
+
+    Attributes:
+        functions: by name, what takes the time and can be native code.
     """
 
     def __init__(
@@ -46,12 +51,13 @@ class TorchPolicy:
     ) -> None:
         self.device = torch.device(device)
         self.global_step = 0
-        self._lr, self._lr_schedule, self._grad_clip = config.lr, config.lr_schedule, config.grad_clip
+        self._lr, self._lr_schedule = config.lr, config.lr_schedule
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seeds.job)
             network = build()
         self._flat = FlatParameters(network.to(self.device))
-        self._adam = Adam(self._flat, adam_epsilon)
+        self._adam = Adam(self._flat, adam_epsilon, config.grad_clip)
+        self.functions: dict[str, Function] = {}
         stream = np.random.SeedSequence([seeds.job, seeds.worker])
         self._rng = np.random.default_rng(stream)
         self._generator = torch.Generator(self.device)
@@ -63,14 +69,14 @@ class TorchPolicy:
         if self._lr_schedule:
             self._lr = interpolate(self._lr_schedule, env_steps)
 
+    def td_error(self, batch: Batch) -> Array | None:
+        return None
+
     def update_target(self) -> None:
         pass
 
     def minibatches_of(self, rows: int) -> int:
         raise NotImplementedError("only on-policy algorithms learn by minibatches")
-
-    def td_error(self, batch: Batch) -> Array | None:
-        return None
 
     def minibatch_sgd(
         self, batch: Batch, *, minibatches: int | None = None
@@ -104,11 +110,16 @@ class TorchPolicy:
         restore_generator_bytes(self._generator, state["torch_rng"])
         self.set_global_step(int(state["global_step"]))
 
+    def compile_with(self, library: Library) -> None:
+        """Run this policy's functions natively where the library has code."""
+        for function in self.functions.values():
+            function.compiler = library
+
+    def _function(self, function: Callable[..., tuple[torch.Tensor, ...]]) -> Function:
+        made = Function(function)
+        self.functions[made.name] = made
+        return made
+
     def _apply_gradient(self) -> torch.Tensor:
         """Clip the flat gradient by its norm and step; returns the norm before clipping."""
-        gradient = self._flat.gradient
-        norm: torch.Tensor = torch.linalg.vector_norm(gradient)
-        if self._grad_clip is not None:
-            gradient.mul_((self._grad_clip / (norm + 1e-6)).clamp_(max=1.0))
-        self._adam.step(self._lr)
-        return norm
+        return self._adam.step(self._lr)

@@ -7,6 +7,7 @@ from rltrain.api.config import PlanConfig, SamplingConfig
 from rltrain.api.job import EnvSpec
 from rltrain.models.spaces import action_mapping
 from rltrain.policies.base import Policy
+from rltrain.policies.native import use_native_code
 from rltrain.policies.registry import check_spaces, make_policy
 from rltrain.rollout.batch import Batch
 from rltrain.rollout.collector import Collector, EpisodeRecord
@@ -67,6 +68,9 @@ class RolloutWorker:
             worker=spec.index,
             device=spec.device,
             workers=spec.num_workers,
+        )
+        use_native_code(
+            self.policy, spec.plan, spec.config, self.observation_space, self.action_space, serial=spec.serial
         )
         self._to_env = action_mapping(self.action_space)
         self._collector = Collector(envs, self._act, spec.index) if envs else None

@@ -63,6 +63,9 @@ class PlanConfig(ConfigModel):
     """Episodes in the window of `episode_return_mean`."""
     model: ModelConfig = ModelConfig()
     """The network."""
+    compile: Literal["Auto", "Always", "Never"] = "Auto"
+    """Updates and actions as native code, several times as fast, on CPUs: made in the background once it pays and kept
+    for later runs; or waited for before the first step. Serial runs are compiled with Always alone."""
 
 
 class SamplingConfig(PlanConfig):

@@ -1,0 +1,1 @@
+"""Tensor functions as native code: compiled ahead of time, in a process of its own, and kept on disk."""

@@ -1,0 +1,76 @@
+"""Native code for policies."""
+
+import inspect
+import json
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import rltrain.models
+from rltrain.api.config import PlanConfig
+from rltrain.compiled.library import Library
+from rltrain.compiled.store import sources
+from rltrain.models.spaces import Space
+from rltrain.policies.base import Policy
+from rltrain.policies.registry import make_policy
+from rltrain.policies.torch_policy import TorchPolicy
+
+_NOT_TRACED: Final = frozenset(
+    {
+        "before_learn_on_batch",
+        "buffer_size",
+        "compile",
+        "entropy_coeff",
+        "entropy_coeff_schedule",
+        "exploration_config",
+        "gamma",
+        "keep_local_weights_in_sync",
+        "lambda",
+        "learning_starts",
+        "lr",
+        "lr_schedule",
+        "metrics_num_episodes_for_smoothing",
+        "min_time_s_per_reporting",
+        "n_step",
+        "num_envs_per_worker",
+        "num_sgd_iter",
+        "prioritized_replay",
+        "prioritized_replay_alpha",
+        "prioritized_replay_beta",
+        "prioritized_replay_eps",
+        "rollout_fragment_length",
+        "sgd_minibatch_size",
+        "target_network_update_freq",
+        "timesteps_per_iteration",
+        "train_batch_size",
+        "training_intensity",
+    }
+)
+"""Keys that no policy's functions depend on, so that runs which differ in them alone share their code."""
+
+
+def use_native_code(
+    policy: Policy, plan: str, config: PlanConfig, obs_space: Space, action_space: Space, *, serial: bool
+) -> None:
+    """Have the policy's functions run natively, as the config says.
+
+    Args:
+        serial: nothing may depend on when code is ready, so only what is waited for is used.
+
+    Raises (when the policy is used):
+        TrainingFailed: native code is always wanted, and can't be made.
+    """
+    wanted = config.compile == "Always" or (config.compile == "Auto" and not serial)
+    if wanted and isinstance(policy, TorchPolicy) and policy.device.type == "cpu":
+        make = partial(make_policy, plan, config, obs_space, action_space, seed=0)
+        keys = config.model_dump(mode="json", by_alias=True)
+        options = {key: value for key, value in keys.items() if key not in _NOT_TRACED}
+        recipe = json.dumps([plan, options, str(obs_space), str(action_space), _code_of(type(policy))], sort_keys=True)
+        policy.compile_with(Library(make, recipe, always=config.compile == "Always"))
+
+
+def _code_of(policy: type[TorchPolicy]) -> str:
+    """Digest of what a policy's functions are written in, so that changed code isn't taken for the old."""
+    classes = [Path(inspect.getfile(each)) for each in policy.__mro__ if each is not object]
+    models = sorted(Path(rltrain.models.__path__[0]).glob("*.py"))
+    return sources(*classes, *models)
