@@ -79,6 +79,11 @@ def test_origin_of_each_value_is_told() -> None:
     assert found["spec.checkpoint.keep"] == "default"
 
 
+def test_what_occurs_twice_is_written_twice() -> None:
+    same = {"a": 1}
+    assert to_yaml({"x": same, "z": [same]}) == "x:\n  a: 1\nz:\n- a: 1\n"
+
+
 def test_manifest_that_is_data_already_is_read_or_its_problems_are_told() -> None:
     job = load_text(manifest("config: {grad_clip: 0}")).job
 

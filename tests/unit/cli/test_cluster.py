@@ -16,7 +16,24 @@ def test_no_kubeconfig_is_told(rltrain: Command, tmp_path: Path, monkeypatch: py
     done = rltrain("status")
 
     assert done.code == 3
-    assert "set KUBECONFIG" in done.err
+    assert f"there is no kubeconfig {tmp_path / 'kubeconfig'}; set KUBECONFIG" in done.err
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "just text", "{{{", "a: [1", "[1, 2]", "kind: Config", "\0", "current-context: x\ncontexts: [{name: x}]"],
+)
+def test_kubeconfig_that_is_none_is_told_in_one_sentence(
+    rltrain: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    use_kubeconfig(tmp_path, monkeypatch, None).write_text(text)
+
+    done = rltrain("status")
+
+    assert done.code == 3
+    assert f"the kubeconfig {tmp_path / 'kubeconfig'} can't be used: " in done.err
+    assert len(done.err.splitlines()) == 1
 
 
 def test_server_that_does_not_answer_is_named_with_its_context(
@@ -30,7 +47,7 @@ def test_server_that_does_not_answer_is_named_with_its_context(
     done = rltrain("status")
 
     assert done.code == 3
-    assert f"http://127.0.0.1:{port} (context lab) doesn't answer" in done.err
+    assert f"http://127.0.0.1:{port} (context lab) doesn't answer: Connection refused" in done.err
     assert len(done.err.splitlines()) == 1
 
 
@@ -50,6 +67,8 @@ def test_unknown_context_gets_the_nearest(rltrain: Command, api: ApiServer) -> N
         (503, {"message": "etcd is away"}, 3, "etcd is away"),
         (500, "<html>proxy</html>", 3, "500"),
         (429, {"message": "slow down"}, 3, "slow down"),
+        (200, "<html>a login page</html>", 3, "isn't the Kubernetes API at"),
+        (200, "[1]", 3, "isn't the Kubernetes API at"),
     ],
 )
 def test_refusal_is_a_sentence(

@@ -108,6 +108,25 @@ def test_status_of_a_newer_release_is_still_read(rltrain: Command, api: ApiServe
     assert rltrain("status", "cartpole").code == 0
 
 
+@pytest.mark.parametrize("name", ["", "..", "default/cartpole", "A", "x y", "-", "a/"])
+def test_name_that_no_object_can_have_is_refused_before_anything_is_asked(
+    rltrain: Command, api: ApiServer, name: str
+) -> None:
+    api.put(f"{JOBS}/cartpole", job())
+    for args in (["status"], ["logs"], ["fetch"], ["delete"], ["status", "cartpole", "-n"]):
+        done = rltrain(*args, "--", name) if "-n" not in args else rltrain(*args, name)
+        assert done.code == 2, args
+        assert "nothing in Kubernetes is called" in done.err or "needs a value" in done.err
+    assert api.seen == []
+
+
+def test_one_job_of_all_namespaces_is_refused(rltrain: Command, api: ApiServer) -> None:
+    done = rltrain("status", "cartpole", "--all-namespaces")
+
+    assert done.code == 2
+    assert "leave cartpole out" in done.err
+
+
 def test_watching_needs_a_job(rltrain: Command, api: ApiServer) -> None:
     done = rltrain("status", "--watch")
 

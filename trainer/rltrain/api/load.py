@@ -141,7 +141,7 @@ def _similar(path: Path) -> str:
         there = [entry.name for entry in path.parent.iterdir() if entry.is_file()]
     except OSError:
         return ""
-    close = nearest(path.name, there)
+    close = nearest(path.name, there, cutoff=0.75)
     return f" ({question(str(path.with_name(close[0])))})" if close else ""
 
 

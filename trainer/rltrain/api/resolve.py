@@ -55,7 +55,10 @@ _OLD_FORMS = re.compile(r"=|[-+]?[0-9][0-9:_.TtZ +-]*")
 
 
 class _Representer(SafeRepresenter):
-    """Quotes all text that some reader would take for something else."""
+    """Quotes all text that some reader would take for something else, and writes out what occurs twice."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
 
 
 def _represent_text(representer: SafeRepresenter, text: str) -> ScalarNode:

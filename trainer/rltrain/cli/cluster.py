@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -15,6 +17,7 @@ from kubernetes.client.rest import RESTResponse
 from kubernetes.config import ConfigException
 from kubernetes.stream.ws_client import WSClient
 from websocket import WebSocketException
+from yaml import YAMLError
 
 from rltrain.api import names
 from rltrain.api.errors import ApiUnreachable, RltrainError
@@ -167,9 +170,13 @@ class Cluster:
     ) -> Object:
         response = self._open(method, path, query or {}, body=body, content_type=content_type)
         try:
-            found: Object = json.loads(response.response.data)
-        except (*_NETWORK_ERRORS, ValueError) as error:
+            found = json.loads(response.response.data)
+        except _NETWORK_ERRORS as error:
             raise self._unreachable(error) from error
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            raise ApiUnreachable(f"what answers there isn't {self.address}: give another --context")
         return found
 
     def _open(
@@ -241,16 +248,22 @@ def connect(context: str | None = None, namespace: str | None = None) -> Cluster
         config.load_kube_config(context=active["name"], client_configuration=settings)
         usual = active["context"].get("namespace")
         name = str(active["name"])
-    except (ConfigException, OSError, ValueError, TypeError, KeyError) as error:
+    except (ConfigException, YAMLError, OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         if context is not None or "KUBERNETES_SERVICE_HOST" not in os.environ:
-            raise ApiUnreachable(
-                f"no cluster is configured ({_cause(error)}): set KUBECONFIG, or give --context"
-            ) from None
+            raise ApiUnreachable(_no_configuration(error)) from None
         config.load_incluster_config(client_configuration=settings)
         usual, name = _own_namespace(), "in-cluster"
     # Each failure is told once, by us.
     settings.retries = False
     return Cluster(client.ApiClient(settings), Address(str(settings.host), name), namespace or usual or "default")
+
+
+def _no_configuration(error: Exception) -> str:
+    place: str = config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION
+    if not any(Path(path).expanduser().exists() for path in place.split(os.pathsep) if path):
+        return f"no cluster is configured: there is no kubeconfig {place}; set KUBECONFIG to one"
+    words = " ".join(_cause(error).removeprefix("Invalid kube-config file. ").split())
+    return f"the kubeconfig {place} can't be used: {words}; mend it, or set KUBECONFIG to another"
 
 
 def _own_namespace() -> str | None:
@@ -264,4 +277,6 @@ def _own_namespace() -> str | None:
 def _cause(error: BaseException) -> str:
     """The innermost words of a chain of network errors."""
     text = str(getattr(error, "reason", None) or error) or type(error).__name__
-    return text.rpartition(": ")[2] if "Connection object" in text or "HTTPSConnection" in text else text
+    if "Connection(" in text or "Connection object" in text:
+        text = text.rpartition(": ")[2]
+    return re.sub(r"\[Errno -?\d+\] ", "", text)

@@ -1,8 +1,13 @@
 """Options that several subcommands share."""
 
-from typing import Annotated, Literal
+import re
+from typing import Annotated, Final, Literal
 
 import typer
+
+from rltrain.api.errors import InvalidInput
+
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 
 
 def complete_job(incomplete: str) -> list[str]:
@@ -18,8 +23,22 @@ def complete_job(incomplete: str) -> list[str]:
     return [job["metadata"]["name"] for job in found if job["metadata"]["name"].startswith(incomplete)]
 
 
-Job = Annotated[str, typer.Argument(metavar="JOB", help="The job's name.", autocompletion=complete_job)]
-Namespace = Annotated[str | None, typer.Option("--namespace", "-n", help="Namespace; the context's by default.")]
+def object_name(given: str | None) -> str | None:
+    """A name as it may stand in a path of the API. Raises InvalidInput for one that no object can have."""
+    if given is not None and not _NAME.fullmatch(given):
+        raise InvalidInput(
+            f'nothing in Kubernetes is called "{given}": give the name alone, of lower-case letters, digits and hyphens'
+        )
+    return given
+
+
+Job = Annotated[
+    str, typer.Argument(metavar="JOB", help="The job's name.", autocompletion=complete_job, callback=object_name)
+]
+Namespace = Annotated[
+    str | None,
+    typer.Option("--namespace", "-n", help="Namespace; the context's by default.", callback=object_name),
+]
 Context = Annotated[
     str | None, typer.Option("--context", help="Context of the kubeconfig; the current one by default.")
 ]

@@ -9,7 +9,7 @@ import typer
 from rltrain.api.document import Mark, dotted
 from rltrain.api.load import Loaded, load
 from rltrain.api.resolve import origins, to_yaml
-from rltrain.cli.options import Form, Overrides
+from rltrain.cli.options import Form, Overrides, object_name
 from rltrain.cli.table import columns
 
 DEFAULT_IMAGE: Final = "rltrain-trainer"
@@ -23,7 +23,8 @@ def render(
         str | None, typer.Option("--uid", help="UID to render with; zeros stand for the one that a cluster gives.")
     ] = None,
     namespace: Annotated[
-        str | None, typer.Option("--namespace", "-n", help="Namespace where the manifest names none.")
+        str | None,
+        typer.Option("--namespace", "-n", help="Namespace where the manifest names none.", callback=object_name),
     ] = None,
     image: Annotated[
         str, typer.Option("--image", help="The operator's image for manifests that name none.")

@@ -10,14 +10,20 @@ from rltrain.api.errors import InvalidInput
 from rltrain.cli.changes import progress_line, to_the_end, wait_finished
 from rltrain.cli.cluster import connect
 from rltrain.cli.jobs import JobView, age, get_job, list_jobs
-from rltrain.cli.options import Context, Json, Namespace, complete_job
+from rltrain.cli.options import Context, Json, Namespace, complete_job, object_name
 from rltrain.cli.table import columns
 
 
 def status(
     job: Annotated[
         str | None,
-        typer.Argument(metavar="JOB", help="Of this job, in detail.", autocompletion=complete_job, show_default=False),
+        typer.Argument(
+            metavar="JOB",
+            help="Of this job, in detail.",
+            autocompletion=complete_job,
+            callback=object_name,
+            show_default=False,
+        ),
     ] = None,
     namespace: Namespace = None,
     context: Context = None,
@@ -28,6 +34,8 @@ def status(
     """Show how the jobs of a cluster are doing, or one of them in detail."""
     if watch and job is None:
         raise InvalidInput("--watch follows one job: name it")
+    if all_namespaces and job is not None:
+        raise InvalidInput(f"--all-namespaces lists jobs: leave {job} out, or give its namespace with -n")
     cluster = connect(context, namespace)
     if job is None:
         found = sorted(list_jobs(cluster, all_namespaces=all_namespaces), key=lambda view: (view.namespace, view.name))

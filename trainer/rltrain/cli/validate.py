@@ -15,7 +15,7 @@ from rltrain.cli.options import Json, Overrides
 
 def validate(
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="The manifests; - for stdin.", show_default=False)
+        list[Path], typer.Argument(metavar="FILE", help="The manifests; - for stdin.", show_default=False)
     ],
     set_: Overrides = None,
     output: Json = None,
