@@ -176,6 +176,12 @@ class TestProblemsOfCase15:
         lines = [str(p.hint).removeprefix("for example ") for p in problems("{}")]
         assert load_text("\n".join(lines)).job.metadata.name == "cartpole"
 
+    def test_scalar_in_place_of_a_required_object_gets_an_example(self, problems: Problems) -> None:
+        (found,) = problems(manifest().replace("{id: CartPole-v1}", "CartPole-v1"))
+        assert str(found).endswith('not the text "CartPole-v1" (for example env: {id: CartPole-v1})')
+        (found,) = problems(manifest("head: 5"))
+        assert found.hint is None
+
     @pytest.mark.parametrize("variant", sorted(variants()))
     def test_every_required_key_has_an_example(self, variant: str) -> None:
         required = [f for keys in sections(variant).values() for f in keys.values() if f.is_required()]

@@ -135,6 +135,8 @@ def _problem(root: Node, error: ErrorDetails, variant: str | None) -> Problem:
     if kind == "literal_error":
         return _choice(root, path, given)
     message, hint = _words(kind, given, context)
+    if _TYPES.get(kind) == "an object":
+        hint = _example(path, variant)
     if path == ("metadata", "name"):
         message, hint = _name_words(given, message)
     if path == ("spec", "config", "kl_coeff"):
@@ -156,10 +158,10 @@ def _section(path: Path) -> tuple[str, ...]:
 
 
 def _example(path: Path, variant: str | None) -> str | None:
-    """The line to write for a key that is missing."""
+    """The line to write for a required key."""
     key = str(path[-1])
     field = sections(variant).get(_section(path), {}).get(key)
-    return f"for example {key}: {example(field)}" if field is not None else None
+    return f"for example {key}: {example(field)}" if field is not None and field.is_required() else None
 
 
 def _words(kind: str, given: Any, context: Mapping[str, Any]) -> tuple[str | None, str | None]:
