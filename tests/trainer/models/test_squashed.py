@@ -29,8 +29,9 @@ def test_a_squashed_density_integrates_to_1_and_has_the_draws_moments(mean: floa
 
 
 def test_a_squashed_draws_log_probability_is_that_of_its_action() -> None:
-    ours, params = SquashedGaussian(2), torch.randn(50, 4)
-    actions, logp = ours.transform(params, torch.randn(50, 2))
+    draws = torch.Generator().manual_seed(2)
+    ours, params = SquashedGaussian(2), 0.5 * torch.randn(50, 4, generator=draws)
+    actions, logp = ours.transform(params, 0.5 * torch.randn(50, 2, generator=draws))
     torch.testing.assert_close(ours.log_prob(params, actions), logp, rtol=1e-3, atol=1e-3)
 
 

@@ -10,7 +10,7 @@ from gymnasium import spaces
 
 from rltrain.api.config import ModelConfig, SACConfig
 from rltrain.models.soft_actor_critic import DiscreteActorCritic
-from rltrain.policies.sac import Losses, Rows, SACPolicy, sac_losses
+from rltrain.policies.sac import Losses, Rows, SACPolicy, SoftPolicy, sac_losses
 from rltrain.policies.torch_policy import Seeds
 from rltrain.rollout import columns as c
 from rltrain.rollout.batch import Batch
@@ -46,7 +46,7 @@ def batch(space: spaces.Box | spaces.Discrete = BOX, count: int = 6) -> Batch:
     )
 
 
-def rows_of(each: SACPolicy, rows: Batch) -> Rows:
+def rows_of(each: SoftPolicy[Any], rows: Batch) -> Rows:
     columns = (c.OBS, c.ACTIONS, c.REWARDS, c.NEXT_OBS, c.DISCOUNTS, c.WEIGHTS)
     generator = torch.Generator().manual_seed(5)
     size = (rows.count, each._network.noise_size)
@@ -68,13 +68,13 @@ def forward(network: Any, x: Array, which: int) -> Array:
     return x
 
 
-def actor_outputs(each: SACPolicy, obs: Array) -> Array:
+def actor_outputs(each: SoftPolicy[Any], obs: Array) -> Array:
     with torch.no_grad():
         outputs: Array = each._network.actor(torch.from_numpy(obs)).numpy()
     return outputs
 
 
-def drawn(each: SACPolicy, obs: Array, noise: Array) -> tuple[Array, Array]:
+def drawn(each: SoftPolicy[Any], obs: Array, noise: Array) -> tuple[Array, Array]:
     """Actions and log-probabilities of the squashed Gaussian, in float64 and by the plain formula."""
     mean, log_std = np.split(actor_outputs(each, obs).astype(np.float64), 2, axis=1)
     u = mean + np.exp(log_std) * noise
@@ -82,7 +82,7 @@ def drawn(each: SACPolicy, obs: Array, noise: Array) -> tuple[Array, Array]:
     return np.tanh(u), (normal - np.log(1 - np.tanh(u) ** 2)).sum(axis=1)
 
 
-def targets(each: SACPolicy, rows: Batch) -> Array:
+def targets(each: SoftPolicy[Any], rows: Batch) -> Array:
     """r + discount * E[min Q_target - alpha log pi] at the next observation."""
     alpha, next_obs = each.exploration_state()["alpha"], rows[c.NEXT_OBS]
     if isinstance(each._network, DiscreteActorCritic):
@@ -98,7 +98,7 @@ def targets(each: SACPolicy, rows: Batch) -> Array:
     return wanted
 
 
-def q_taken(each: SACPolicy, rows: Batch) -> Array:
+def q_taken(each: SoftPolicy[Any], rows: Batch) -> Array:
     critics, obs, actions = each._network.critics, rows[c.OBS], rows[c.ACTIONS]
     if isinstance(each._network, DiscreteActorCritic):
         return np.stack([forward(critics, obs, which)[np.arange(rows.count), actions] for which in (0, 1)])
@@ -212,7 +212,8 @@ def test_the_first_actions_are_uniformly_random_and_cover_the_space(space: space
     if isinstance(space, spaces.Discrete):
         assert (np.bincount(actions, minlength=4) > 900).all()
     else:
-        assert (actions.dtype, actions.shape) == (np.float32, (4000, 2))
+        assert actions.dtype == np.float32
+        assert actions.shape == (4000, 2)
         assert (actions.min(), actions.max()) == (pytest.approx(-1, abs=2e-3), pytest.approx(1, abs=2e-3))
         np.testing.assert_allclose(np.quantile(actions, [0.25, 0.5, 0.75], axis=0).T, [[-0.5, 0, 0.5]] * 2, atol=0.05)
     each.set_global_step(100)
@@ -242,9 +243,8 @@ def test_a_restored_policy_learns_and_acts_on_as_the_saved_one(space: spaces.Box
     for one in (each, other):
         one.learn_on_batch(rows)
         one.update_target()
-    np.testing.assert_array_equal(
-        *(one.compute_actions(rows[c.OBS], explore=True)[0] for one in (each, other))  # type: ignore[call-overload]
-    )
+    first, second = (one.compute_actions(rows[c.OBS], explore=True)[0] for one in (each, other))
+    np.testing.assert_array_equal(first, second)
     assert content_hash(each.get_state()) == content_hash(other.get_state())
 
 

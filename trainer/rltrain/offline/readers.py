@@ -66,9 +66,10 @@ def _refused(message: str) -> InvalidManifest:
 
 def _read_npz(path: Path) -> dict[str, Array]:
     try:
-        with np.load(path, allow_pickle=False) as file:
-            if not isinstance(file, np.lib.npyio.NpzFile):
-                raise BadDataset("it is a single array, not an .npz file with columns")
+        file = np.load(path, allow_pickle=False)
+        if not isinstance(file, np.lib.npyio.NpzFile):
+            raise BadDataset("it is a single array, not an .npz file with columns")
+        with file:
             known = {name: _ALIASES.get(name, name) for name in file.files}
             return {column: file[name] for name, column in known.items() if column in _COLUMNS}
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
@@ -77,12 +78,12 @@ def _read_npz(path: Path) -> dict[str, Array]:
 
 def _read_minari(path: Path) -> dict[str, Array]:
     try:
-        from minari import MinariDataset
-    except ModuleNotFoundError as error:
-        raise MissingExtra("Minari datasets need Minari: pip install 'rltrain[offline]'") from error
-    try:
+        from minari import MinariDataset  # type: ignore[import-untyped]  # has no annotations
+
         data = path / "data" if (path / "data").is_dir() else path
         episodes = [dict(_episode(number, each)) for number, each in enumerate(MinariDataset(data).iterate_episodes())]
+    except ModuleNotFoundError as error:
+        raise MissingExtra(f"Minari datasets need {error.name}: pip install 'rltrain[offline]'") from error
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BadDataset(f"it can't be read as a Minari dataset: {error}") from error
     return {name: np.concatenate([each[name] for each in episodes]) for name in episodes[0]} if episodes else {}
