@@ -20,6 +20,7 @@ from rltrain.ops import (
     agree_on_minibatches,
 )
 from rltrain.ops.ranks import Size
+from rltrain.ops.rollouts import Delivered
 from rltrain.replay.buffer import ReplayBuffer
 from rltrain.rollout.batch import Batch
 from rltrain.rollout.worker import RolloutWorker
@@ -62,8 +63,9 @@ def test_bulk_sync_concatenates_one_fragment_of_every_worker(metrics: MetricsCon
 def test_async_brings_one_fragment_at_a_time(metrics: MetricsContext) -> None:
     built = training(DQN, metrics, rollouts={"replicas": 3})
     rollouts = ParallelRollouts(built.workers, mode="async", num_async=2)
-    batches = [item for item in (rollouts.pull() for _ in range(6)) if isinstance(item, Batch)]
-    assert [batch.count for batch in batches] == [8] * 6
+    fragments = [item for item in (rollouts.pull() for _ in range(6)) if isinstance(item, Delivered)]
+    assert [fragment.count for fragment in fragments] == [8] * 6
+    assert [fragment.experience.batch.count for fragment in fragments] == [8] * 6
 
 
 def test_without_workers_the_driver_samples(metrics: MetricsContext) -> None:

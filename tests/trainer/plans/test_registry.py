@@ -10,7 +10,7 @@ def test_the_manifests_plans_are_the_registrys() -> None:
     assert PLANS.keys() == PLAN_SPECS.keys() == SPECS.keys()
 
 
-def test_each_plans_role_is_a_block_of_its_manifest() -> None:
+def test_each_plans_roles_are_blocks_of_its_manifest() -> None:
     for name, plan in PLANS.items():
-        assert hasattr(job(SPECS[name]).spec, plan.role)
-        assert plan.role in (names.ROLLOUTS, names.WORKERS)
+        assert all(hasattr(job(SPECS[name]).spec, role) for role in plan.roles)
+        assert set(plan.roles) < set(names.ROLES)

@@ -46,7 +46,24 @@ DDPPO: dict[str, Any] = {
     "checkpoint": {"everySeconds": 0.4},
     "seed": 3,
 }
-SPECS = {"DQN": DQN, "DDPPO": DDPPO}
+APEX: dict[str, Any] = {
+    **DQN,
+    "plan": "Apex",
+    "config": {
+        **DQN["config"],
+        "rollout_fragment_length": 10,
+        "buffer_size": 800,
+        "target_network_update_freq": 200,
+        "optimizer": {"num_replay_buffer_shards": 2, "max_weight_sync_delay": 40},
+    },
+    "rollouts": {"replicas": 3},
+}
+APEX_CLASSIC: dict[str, Any] = {
+    **APEX,
+    "plan": "ApexClassic",
+    "config": {key: value for key, value in APEX["config"].items() if key != "training_intensity"},
+}
+SPECS = {"Apex": APEX, "ApexClassic": APEX_CLASSIC, "DQN": DQN, "DDPPO": DDPPO}
 
 
 def job(spec: dict[str, Any], **changes: Any) -> RLTrainingJob:

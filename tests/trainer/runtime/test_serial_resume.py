@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from trainer.runtime.runs import DDPPO, DQN, job, marker, results, run_serially
+from trainer.runtime.runs import APEX, APEX_CLASSIC, DDPPO, DQN, job, marker, results, run_serially
 
 WALL_CLOCK = ("timers_ms", "throughputs", "resumed")
 
@@ -26,6 +26,9 @@ VARIANTS = {
         DQN, config={"noisy": True, "num_atoms": 5, "v_max": 50.0}, rollouts={"replicas": 2}
     ),
     "DDPPO": job(DDPPO),
+    "Apex": job(APEX),
+    "Apex, free running, learner apart": job(APEX_CLASSIC, plan="Apex", learners={"replicas": 1}),
+    "ApexClassic without workers": job(APEX_CLASSIC, rollouts={"replicas": 0}),
 }
 
 
@@ -48,7 +51,7 @@ def test_interrupted_run_ends_as_the_uninterrupted_one(variant: str, looks: list
     assert comparable(tmp_path / "whole") == comparable(tmp_path / "parts")
 
 
-@pytest.mark.parametrize(("spec", "looks"), [(DQN, 60), (DDPPO, 6)], ids=["DQN", "DDPPO"])
+@pytest.mark.parametrize(("spec", "looks"), [(APEX, 60), (DQN, 60), (DDPPO, 6)], ids=["Apex", "DQN", "DDPPO"])
 def test_first_result_after_a_resume_has_the_hashes_of_what_was_restored(spec: Any, looks: int, tmp_path: Path) -> None:
     part = run_serially(job(spec), tmp_path / "run", looks=looks)
     saved = marker(part.checkpoint)["hashes"]

@@ -55,6 +55,7 @@ class ApexPolicy(DQNPolicy):
         self._constant = None if config.noisy else worker_epsilon(seeds.worker, workers)
         self._judges = config.worker_side_prioritization and config.prioritized_replay
         super().__init__(config, obs_space, action_space, seeds, device)
+        self._judge = self._function(self._first_errors)
 
     def set_global_step(self, env_steps: int) -> None:
         super().set_global_step(env_steps)
@@ -64,24 +65,37 @@ class ApexPolicy(DQNPolicy):
     def td_error(self, batch: Batch) -> Array | None:
         if not self._judges:
             return None
-        with torch.inference_mode():
-            if self._config.noisy:
-                self._network.set_noise(None)
-                self._target.set_noise(None)
-            obs, next_obs = as_tensor(batch[c.OBS], self.device), as_tensor(batch[c.NEXT_OBS], self.device)
-            rewards, discounts = (as_tensor(batch[name], self.device) for name in (c.REWARDS, c.DISCOUNTS))
-            rows = torch.arange(batch.count, device=self.device)
-            taken = self._network(obs)[rows, as_tensor(batch[c.ACTIONS], self.device)]
+        columns = (batch[name] for name in (c.OBS, c.ACTIONS, c.REWARDS, c.NEXT_OBS, c.DISCOUNTS))
+        rows = [as_tensor(column, self.device) for column in columns]
+        errors: Array = self._judge(self._flat.vector, self._target_flat.vector, *rows)[0].cpu().numpy()
+        return errors
+
+    @torch.no_grad()
+    def _first_errors(
+        self,
+        vector: torch.Tensor,
+        target: torch.Tensor,
+        obs: torch.Tensor,
+        actions: torch.Tensor,
+        rewards: torch.Tensor,
+        next_obs: torch.Tensor,
+        discounts: torch.Tensor,
+    ) -> tuple[torch.Tensor]:
+        """What an update would call the rows' errors, float32 (n,); noisy layers are at their means."""
+        rows = torch.arange(len(rewards), device=self.device)
+        with self._target_flat.at(target):
+            self._target.set_noise(None)
             target_next = self._target(next_obs)
-            chooser = self._network(next_obs) if self._config.double_q else target_next
-            following = target_next[rows, self._values(chooser).argmax(dim=1)]
-            if self._config.num_atoms == 1:
-                errors = taken.squeeze(1) - (rewards + discounts * following.squeeze(1))
-            else:
-                wanted = self._project(rewards, discounts, following.softmax(dim=1))
-                errors = -(wanted * taken.log_softmax(dim=1)).sum(dim=1)
-            found: Array = errors.cpu().numpy()
-        return found
+        with self._flat.at(vector):
+            self._network.set_noise(None)
+            scores, online_next = self._network(torch.cat([obs, next_obs])).chunk(2)
+        chooser = online_next if self._config.double_q else target_next
+        taken = scores[rows, actions]
+        following = target_next[rows, self._values(chooser).argmax(dim=1)]
+        if self._config.num_atoms == 1:
+            return (taken.squeeze(1) - (rewards + discounts * following.squeeze(1)),)
+        wanted = self._project(rewards, discounts, following.softmax(dim=1))
+        return (-(wanted * taken.log_softmax(dim=1)).sum(dim=1),)
 
     def get_weights(self) -> dict[str, Array]:
         weights = super().get_weights()

@@ -16,6 +16,7 @@ from rltrain.flow import (
     ActorLost,
     Backend,
     Future,
+    Outstanding,
     ShardFailure,
     Signal,
     ValueLost,
@@ -26,6 +27,7 @@ from rltrain.models.spaces import Space
 from rltrain.ops.learner import Learner, LostBatch, QueueSizes, Update
 from rltrain.ops.shards import Replayed
 from rltrain.ops.train import BeforeLearnOnBatch
+from rltrain.policies.native import use_native_code
 from rltrain.policies.registry import make_policy
 from rltrain.replay.shard import Sampled
 from rltrain.rollout.batch import Batch
@@ -67,6 +69,7 @@ class MakeLearner:
             device=self.device,
             workers=spec.num_workers,
         )
+        use_native_code(policy, spec.plan, spec.config, self.observation_space, self.action_space, serial=spec.serial)
         return Learner(policy, BeforeLearnOnBatch(self.before_learn_on_batch))
 
 
@@ -101,6 +104,7 @@ class QueuedLearner:
         self.updates = 0
         self._crew = crew
         self._actor: Actor | None = None if crew else backend.here(partial(make, 1, 0), index=1)
+        self._restoring = Outstanding(backend, None, self.failed)
         self._given: deque[_Given] = deque()
         self._lost: deque[LostBatch] = deque()
         self._copy: State | None = None
@@ -124,7 +128,8 @@ class QueuedLearner:
         for actor in self._crew.arrived():
             self._actor = actor
             if self._copy is not None:
-                actor.apply(Learner.set_state, self.backend.share(self._copy))
+                self._restoring.add(actor.apply(Learner.set_state, self.backend.share(self._copy)))
+        self._restoring.reap()
         if self._actor is not None and self.backend.parallel:
             self._copy_now_and_then(self._actor)
 

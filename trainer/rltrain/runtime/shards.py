@@ -8,7 +8,7 @@ import numpy as np
 
 from rltrain.api.config import ApexClassicConfig
 from rltrain.api.errors import RltrainError, TrainingFailed
-from rltrain.flow import Actor, ActorFailed, Backend, Future, ShardFailure, Shards, ValueLost, get_metrics
+from rltrain.flow import Actor, ActorFailed, Backend, Future, Outstanding, ShardFailure, Shards, ValueLost, get_metrics
 from rltrain.flow.metrics import BATCHES_LOST
 from rltrain.replay.buffer import ReplayBuffer
 from rltrain.replay.shard import ReplayShard
@@ -75,6 +75,7 @@ class ShardActors:
         self._sizes: dict[int, int] = {}
         self._states: dict[int, State] = {}
         self._lost: set[int] = set()
+        self._restoring = Outstanding(crew.backend, None, self.failed)
         self.warm: Shards = _Warm(self)
 
     @property
@@ -98,7 +99,8 @@ class ShardActors:
                 log.warning("replay shard %d is there again, %s", actor.index, what)
             if state is not None:
                 self._sizes[actor.index] = int(state["size"])
-                actor.apply(ReplayShard.set_state, self.backend.share(state))
+                self._restoring.add(actor.apply(ReplayShard.set_state, self.backend.share(state)))
+        self._restoring.reap()
 
     def actors(self) -> Sequence[Actor]:
         return [self._live[index] for index in sorted(self._live)]
@@ -153,6 +155,7 @@ class ShardActors:
         actor = self._live.get(index)
         if actor is not None:
             state: State = self.backend.result(actor.apply(ReplayShard.get_state))
+            self._restoring.reap()  # what could not be restored must not be saved
             return state
         later = self._states.get(index) or self.saved(index)
         return self._make(index, 0).get_state() if later is None else later
