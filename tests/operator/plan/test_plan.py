@@ -58,6 +58,30 @@ def test_what_differs_from_its_rendering_is_applied_again_and_what_is_made_once_
     assert plan.create == ()
 
 
+def test_ape_x_is_ready_once_its_shards_and_learner_are_and_each_role_is_counted() -> None:
+    roles = {"replay": {"replicas": 2}, "learners": {"replicas": 1}}
+    world = World(plan="Apex", **roles)
+    world.visit()
+    jobs = [
+        child(role, desired=desired, active=desired, ready=desired, made_for=world.raw)
+        for role, desired in (("head", 1), ("rollouts", 1), ("replay", 2), ("learners", 1))
+    ]
+    late = child("replay", desired=2, active=2, ready=1, made_for=world.raw)
+
+    world.visit(*jobs[:2], late, jobs[3], after=1)
+    assert world.said("ClusterReady") == ("False", "PodsStarting")
+    assert "replay 1/2 ready" in world.condition("ClusterReady")["message"]
+
+    world.visit(*jobs, after=2)
+    assert world.said("ClusterReady") == ("True", "PodsReady")
+    assert world.status["roles"] == [
+        {"name": "head", "desired": 1, "ready": 1, "failed": 0},
+        {"name": "rollouts", "desired": 1, "ready": 1, "failed": 0},
+        {"name": "replay", "desired": 2, "ready": 2, "failed": 0},
+        {"name": "learners", "desired": 1, "ready": 1, "failed": 0},
+    ]
+
+
 def test_lost_job_is_made_again() -> None:
     world = World()
     world.all_applied()

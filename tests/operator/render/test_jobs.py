@@ -51,5 +51,24 @@ def test_role_without_pods_has_no_job() -> None:
     assert jobs == ["cartpole-head"]
 
 
+def test_ape_x_has_jobs_for_its_shards_and_its_learner_that_start_again_like_its_rollouts() -> None:
+    made_for = job("Apex", rollouts={"replicas": 3}, replay={"replicas": 2}, learners={"replicas": 1})
+    jobs = [made["metadata"]["name"] for made in render(made_for, CONFIG) if made["kind"] == "Job"]
+
+    assert jobs == ["cartpole-head", "cartpole-rollouts", "cartpole-replay", "cartpole-learners"]
+    for role, replicas in (("rollouts", 3), ("replay", 2), ("learners", 1)):
+        spec = job_of(made_for, role)
+        assert (spec["completions"], spec["parallelism"]) == (replicas, replicas)
+        assert spec["backoffLimitPerIndex"] == 2**31 - 1
+        assert spec["template"]["spec"]["restartPolicy"] == "OnFailure"
+        assert spec["template"]["spec"]["containers"][0]["args"] == ["node"]
+
+
+def test_shards_and_learner_of_the_head_need_no_jobs() -> None:
+    for plan in ("Apex", "ApexClassic"):
+        jobs = [made["metadata"]["name"] for made in render(job(plan), CONFIG) if made["kind"] == "Job"]
+        assert jobs == ["cartpole-head", "cartpole-rollouts"]
+
+
 def test_finished_jobs_are_kept_for_the_operator_to_read() -> None:
     assert "ttlSecondsAfterFinished" not in job_of(job(), "head")

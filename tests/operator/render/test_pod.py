@@ -30,7 +30,9 @@ def env(made_for: RLTrainingJob, role: str) -> dict[str, Any]:
     return {entry["name"]: entry.get("value", entry.get("valueFrom")) for entry in container(made_for, role)["env"]}
 
 
-@pytest.mark.parametrize(("plan", "role"), [("DQN", "head"), ("DQN", "rollouts"), ("DDPPO", "workers")])
+@pytest.mark.parametrize(
+    ("plan", "role"), [("DQN", "head"), ("DQN", "rollouts"), ("DDPPO", "workers"), ("Apex", "rollouts")]
+)
 def test_pods_pass_the_restricted_standard(plan: str, role: str) -> None:
     spec = pod(job(plan, code={"uri": {"url": "https://example.com/a.py"}}), role)["spec"]
 
@@ -170,6 +172,19 @@ def test_code_from_an_address_is_fetched_before_the_pod_starts() -> None:
     assert fetch["envFrom"] == [{"secretRef": {"name": "proxy"}}]
     assert {"name": "code", "mountPath": "/code"} in fetch["volumeMounts"]
     assert {"name": "code", "emptyDir": {}} in spec["volumes"]
+
+
+def test_the_learners_pod_gets_its_gpu_and_the_others_none() -> None:
+    made_for = job(
+        "Apex",
+        replay={"replicas": 1},
+        learners={"replicas": 1, "resources": {"limits": {"nvidia.com/gpu": 1, "memory": "8Gi"}}},
+    )
+
+    assert container(made_for, "learners")["resources"] == {"limits": {"nvidia.com/gpu": "1", "memory": "8Gi"}}
+    assert env(made_for, "learners")["RLTRAIN_ROLE"] == "learners"
+    for role in ("head", "rollouts", "replay"):
+        assert "resources" not in container(made_for, role)
 
 
 def test_resources_are_passed_on_and_an_empty_block_is_not() -> None:

@@ -17,6 +17,7 @@ JOBS = {
     "dqn": job(),
     "dqn alone": job(rollouts={"replicas": 0}),
     "ddppo": job("DDPPO"),
+    "apex": job("Apex", replay={"replicas": 2}, learners={"replicas": 1}),
     "everything": job(
         "DDPPO",
         image="mine:2",
