@@ -14,15 +14,22 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from rltrain.compiled.build import Request, Work
 from rltrain.compiled.function import Function, given
+from rltrain.compiled.store import folder
 from rltrain.compiled.tracing import traced
 
 _PR_SET_PDEATHSIG: Final = 1
+_OPTIONS: Final[dict[str, Any]] = {
+    "compile_threads": 1,
+    "aot_inductor.precompile_headers": False,  # hundreds of MB, for the few functions that there are
+}
 
 
 def main() -> None:
     """Compile what is asked for."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     os.nice(10)
+    # What it finds out about the processor, by compiling, is kept as well.
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder() / "inductor")
     work: Work = pickle.load(sys.stdin.buffer)
     torch.set_num_threads(work.threads)
     functions: dict[str, Function] = work.make().functions
@@ -43,10 +50,8 @@ def _compile(function: Function, request: Request) -> None:
         graph = make_fx(call)(*tensors)
     program = torch.export.export(graph, tuple(tensors))
     with tempfile.TemporaryDirectory(dir=request.path.parent) as scratch:
-        os.environ["TORCHINDUCTOR_CACHE_DIR"] = scratch
         package = Path(scratch) / request.path.name
-        options: dict[str, Any] = {"compile_threads": 1}
-        torch._inductor.aoti_compile_and_package(program, package_path=str(package), inductor_configs=options)
+        torch._inductor.aoti_compile_and_package(program, package_path=str(package), inductor_configs=_OPTIONS)
         package.replace(request.path)
 
 

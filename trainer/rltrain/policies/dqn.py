@@ -56,7 +56,9 @@ class DQNPolicy(TorchPolicy):
         actions: Array = self._best(self._flat.vector, noise, as_tensor(obs, self.device))[0].cpu().numpy()
         if explore and self._epsilon > 0:
             random = self._rng.random(len(actions)) < self._epsilon
-            actions = np.where(random, self._rng.integers(self._actions, size=len(actions)), actions)
+            count = np.count_nonzero(random)
+            if count:
+                actions[random] = self._rng.integers(self._actions, size=count)
         return actions, {}
 
     def postprocess(self, batch: Batch) -> Batch:

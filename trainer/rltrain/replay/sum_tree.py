@@ -70,8 +70,11 @@ class SumTree(_Tree):
         first = np.arange(mass.size) * _FAN_OUT
         for level in self._levels[-2::-1]:
             rows = level.reshape(-1, _FAN_OUT).take(node, axis=0)
-            sums = rows.cumsum(axis=1)
-            child = np.minimum((sums <= mass[:, None]).sum(axis=1), _FAN_OUT - 1)
-            mass = mass - (sums.take(first + child) - rows.take(first + child))
+            sums = np.add.accumulate(rows, axis=1)
+            beyond = sums > mass[:, None]
+            beyond[:, -1] = True  # where rounding has carried a mass past them all
+            child = beyond.argmax(axis=1)
+            at = first + child
+            mass = mass - (sums.take(at) - rows.take(at))
             node = node * _FAN_OUT + child
         return np.minimum(node, filled - 1)
