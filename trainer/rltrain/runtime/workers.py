@@ -62,10 +62,12 @@ class RolloutWorkers:
         self._crew.succeeded(actor)
 
     def failed(self, failures: Sequence[ShardFailure]) -> None:
-        for failure in failures:
+        # One that was asked for several things fails in each of them; once is enough.
+        new = [failure for failure in failures if self._live.get(failure.actor.index) is failure.actor]
+        for failure in new:
             self._live.pop(failure.actor.index, None)
-        get_metrics().counters[FRAGMENTS_LOST] += len(failures)
-        self._crew.replace(failures)
+        get_metrics().counters[FRAGMENTS_LOST] += len(new)
+        self._crew.replace(new)
 
     def publish_weights(self, *, only_new: bool = False) -> None:
         self._version += 0 if only_new else 1
