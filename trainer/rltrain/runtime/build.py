@@ -1,7 +1,9 @@
 """From a manifest to a dataflow with its workers, in a given back end."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from rltrain.api import names
@@ -26,6 +28,8 @@ from rltrain.runtime.roles import gpus_of, replicas_of, roles_of, workers_role
 from rltrain.runtime.shards import ShardActors, ShardPart
 from rltrain.runtime.workers import RolloutWorkers
 from rltrain.state import State, content_hash
+
+log = logging.getLogger(__name__)
 
 _REPLAY: Final = "replay"
 _NOT_LEARNED: Final = ("global_step", "rng", "torch_rng")
@@ -159,7 +163,7 @@ class Training:
     def saved(self, checkpoint: Checkpoint) -> None:
         """There is a newer checkpoint, from which a lost part is restored."""
         if self.shards is not None:
-            self.shards.saved = lambda index: checkpoint.read(f"{_REPLAY}_{index}")
+            self.shards.saved = partial(_saved_shard, checkpoint)
 
     def close(self) -> None:
         """End what runs in this process."""
@@ -189,6 +193,15 @@ class Training:
         role = workers_role(self.job)
         assert isinstance(role, WorkersRole)
         return RankGroup(self.local, crew, role.min_replicas, connection(crew.backend, role))
+
+
+def _saved_shard(checkpoint: Checkpoint, index: int) -> State | None:
+    """A shard's state; one that can't be read is no reason to end training."""
+    try:
+        return checkpoint.read(f"{_REPLAY}_{index}")
+    except CheckpointUnusable as error:
+        log.warning("replay shard %d can't be restored: %s", index, error)
+        return None
 
 
 def hashes(parts: Mapping[str, State]) -> dict[str, Any]:

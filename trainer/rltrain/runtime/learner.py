@@ -49,7 +49,7 @@ class MakeLearner:
 
     Attributes:
         spec: of the workers, whose policy is the learner's too.
-        device: torch device; "cuda" falls back to the CPU where there is no GPU.
+        device: torch device.
     """
 
     spec: WorkerSpec
