@@ -64,11 +64,13 @@ def test_gather_rounds_brings_one_of_each_shard(backend: Backend) -> None:
 
 
 def test_gather_async_brings_each_shards_items_in_its_order_and_tells_their_source(backend: Backend) -> None:
-    pairs = items(numbers(Team(backend, 2)).gather_async(num_async=2).zip_with_source_actor(), 12)
+    flow = iter(numbers(Team(backend, 2)).gather_async(num_async=2).zip_with_source_actor())
+    pairs = [next(flow) for _ in range(12)]
+    while len({actor.index for actor, _ in pairs}) < 2:  # every shard has its turn, if the machine lets it run
+        pairs.append(next(flow))
     for index in (1, 2):
         own = [item for actor, item in pairs if actor.index == index]
         assert own == [10 * index + n for n in range(1, len(own) + 1)]
-        assert own, "every shard has its turn"
 
 
 def test_gather_async_waits_once_when_nothing_is_there_and_loses_no_result_in_flight(backend: Backend) -> None:
