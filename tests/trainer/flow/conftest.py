@@ -7,7 +7,7 @@ import pytest
 from trainer.flow.backends import RayTeams
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def ray_teams(ray_session: None) -> Iterator[RayTeams]:
     teams = RayTeams()
     yield teams
