@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from rltrain.api.finite import finite
 from rltrain.api.job import RunPolicy, Stop
 from rltrain.api.status import Progress
 from rltrain.runtime.console import PlainConsole, conclude, describe, duration
 from rltrain.runtime.criteria import Standing, eta_seconds, reached
-from rltrain.runtime.observers import finite
 from rltrain.runtime.result import RunResult
 
 

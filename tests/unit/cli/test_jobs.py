@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from rltrain.api.finite import finite
 from rltrain.api.load import validate
-from rltrain.cli.jobs import JobView, age, finite
+from rltrain.cli.jobs import JobView, age
 from rltrain_operator.render import OperatorConfig, render
 from unit.cli.conftest import Object, condition, job
 

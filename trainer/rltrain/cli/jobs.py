@@ -1,6 +1,5 @@
 """Jobs as a cluster has them, read leniently: the cluster may be newer than this program."""
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -9,6 +8,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from rltrain.api import names
+from rltrain.api.finite import finite
 from rltrain.api.nearest import did_you_mean
 from rltrain.api.seen import Object, SeenJob, claim_name
 from rltrain.api.status import Condition, JobStatus
@@ -141,14 +141,3 @@ def duration(seconds: float) -> str:
             rest = whole % size // part
             return f"{whole // size}{name}{f'{rest}{below}' if rest else ''}"
     return f"{whole}s"
-
-
-def finite(value: Any) -> Any:
-    """JSON has no NaN and no infinity: null stands for them."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, dict):
-        return {key: finite(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [finite(inner) for inner in value]
-    return value

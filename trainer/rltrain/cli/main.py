@@ -18,7 +18,7 @@ DEBUG: Final = "RLTRAIN_DEBUG"
 
 class _Commands(LazyGroup):
     table = {
-        "run": Command("run", "run", "Train an agent on this machine until a stop criterion is reached."),
+        "run": Command("run", "run", "Train an agent on this machine."),
         "evaluate": Command("evaluate", "evaluate", "Play episodes with a trained agent."),
         "collect": Command("collect", "collect", "Record a dataset to learn from offline."),
         "validate": Command("validate", "validate", "Check manifests and tell everything that is wrong with them."),

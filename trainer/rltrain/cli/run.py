@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def run(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="The manifest, or - for stdin.", show_default=False)],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The manifest, or - for stdin.", show_default=False)],
     out: Annotated[Path | None, typer.Option(help="Run directory; runs/<name> by default.")] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Replace a field, e.g. spec.seed=2.")

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from rltrain.api.errors import CheckpointUnusable, InvalidInput, InvalidManifest
+from rltrain.api.finite import finite
 from rltrain.api.load import load_text
 from rltrain.api.nearest import question
 from rltrain.rollout.evaluation import Watch, evaluate
 from rltrain.rollout.worker import RolloutWorker, WorkerSpec
 from rltrain.runtime.checkpoint import MARKER, Checkpoint, find_checkpoint
-from rltrain.runtime.observers import finite
 from rltrain.runtime.rundir import RunDirectory
 
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from rltrain.api import names
 from rltrain.api.errors import InvalidInput, RltrainError, TrainingFailed
+from rltrain.api.finite import finite
 from rltrain.api.job import RLTrainingJob
 from rltrain.flow import Actor
 from rltrain.runtime.interrupts import Interrupts
 from rltrain.runtime.node import answers
-from rltrain.runtime.observers import finite
 from rltrain.runtime.pod import Pod, start_ray
 from rltrain.runtime.processes import adopt_orphans, kill_descendants
 from rltrain.runtime.result import RunResult

@@ -2,11 +2,11 @@
 
 import json
 import logging
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from rltrain.api.finite import finite
 from rltrain.api.status import CheckpointStatus, Progress
 from rltrain.ops import Result
 from rltrain.runtime.result import RunResult
@@ -118,17 +118,6 @@ class Observers:
     def finished(self, outcome: RunResult) -> None:
         for observer in self._observers:
             observer.finished(outcome)
-
-
-def finite(node: Any) -> Any:
-    """JSON has no NaN and no infinity: they become null."""
-    if isinstance(node, float):
-        return node if math.isfinite(node) else None
-    if isinstance(node, dict):
-        return {key: finite(value) for key, value in node.items()}
-    if isinstance(node, list | tuple):
-        return [finite(value) for value in node]
-    return node
 
 
 def _lines_until(path: Path, steps: int) -> list[str]:

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from rltrain.api.errors import RltrainError, RunDirectoryUnusable, StorageFull
+from rltrain.api.finite import finite
 from rltrain.runtime.attempts import Attempts
 from rltrain.runtime.checkpoint import CheckpointStore
-from rltrain.runtime.observers import finite
 from rltrain.runtime.result import RunResult
 from rltrain.runtime.state_files import FULL, write_atomically
 
