@@ -30,6 +30,14 @@ venv: $(VENV)/installed ## make the environment in .venv
 demo: $(VENV)/installed ## train examples/cartpole-dqn.yaml on this machine
 	$(BIN)/rltrain run examples/cartpole-dqn.yaml --out "runs/demo-$$(date +%Y%m%d-%H%M%S)"
 
+DATASET := runs/dataset
+.PHONY: dataset
+dataset: $(VENV)/installed ## make examples/data/pendulum-sac.npz anew: SAC's checkpoints, every 500 steps, exploring
+	rm -rf $(DATASET)
+	$(BIN)/rltrain run examples/pendulum-sac.yaml --serial --out $(DATASET) --set stop.envSteps=4000 \
+		--set 'config.model.fcnet_hiddens=[64, 64]' --set 'checkpoint={everySeconds: 0.5, keep: 100, replay: false}'
+	$(BIN)/rltrain collect $(DATASET)/checkpoints/* --explore --steps 8000 --out examples/data/pendulum-sac.npz
+
 .PHONY: check
 check: lint types ## formatting, lint, types, import borders
 
@@ -65,6 +73,19 @@ e2e: ## bring a cluster up and run the cluster tests; KEEP=1 leaves the cluster 
 	@if [ -z "$${KEEP:-}" ]; then trap '$(MAKE) --no-print-directory cluster-down' EXIT; fi; \
 	$(MAKE) --no-print-directory cluster; \
 	KUBECONFIG="$$KUBECONFIG_TESTBED" $(BIN)/pytest -m cluster --no-skips --durations=0 --timeout=900 $(ARGS)
+
+BENCH := sb3-rllib sample-factory
+
+.PHONY: bench
+bench: $(VENV)/installed $(BENCH:%=.bench/%/installed) ## speed beside the peers' in one run; ROWS=dqn,replay REPEATS=3
+	$(BIN)/python -m bench $(subst $(comma), ,$(ROWS)) --repeats "$${REPEATS:-3}"
+
+comma := ,
+
+.bench/%/installed: bench/requirements-%.txt
+	test -x $(@D)/bin/python || $(PYTHON) -m venv --without-pip $(@D)
+	$(BIN)/uv pip sync --quiet --python $(@D)/bin/python $<
+	touch $@
 
 .PHONY: crd
 crd: $(VENV)/installed ## write the CRD made from the models to crds/ and into the chart

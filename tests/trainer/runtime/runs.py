@@ -63,7 +63,47 @@ APEX_CLASSIC: dict[str, Any] = {
     "plan": "ApexClassic",
     "config": {key: value for key, value in APEX["config"].items() if key != "training_intensity"},
 }
-SPECS = {"Apex": APEX, "ApexClassic": APEX_CLASSIC, "DQN": DQN, "DDPPO": DDPPO}
+SAC: dict[str, Any] = {
+    "plan": "OffPolicy",
+    "env": {"id": "Pendulum-v1"},
+    "config": {
+        "policy": "SAC",
+        "num_envs_per_worker": 2,
+        "rollout_fragment_length": 4,
+        "learning_starts": 100,
+        "buffer_size": 400,
+        "train_batch_size": 16,
+        "training_intensity": 3,
+        "n_step": 2,
+        "timesteps_per_iteration": 150,
+        "min_time_s_per_reporting": 0,
+        "model": {"fcnet_hiddens": [8]},
+    },
+    "stop": {"envSteps": 700},
+    "checkpoint": {"everySeconds": 0.4},
+    "seed": 3,
+}
+CQL: dict[str, Any] = {
+    "plan": "CQL",
+    "env": {"id": "Pendulum-v1"},
+    "config": {
+        "input": str(Path(__file__).parents[3] / "examples/data/pendulum-sac.npz"),
+        "buffer_size": 8000,
+        "train_batch_size": 16,
+        "bc_iters": 50,
+        "num_actions": 2,
+        "target_network_update_freq": 32,
+        "timesteps_per_iteration": 400,
+        "min_time_s_per_reporting": 0,
+        "evaluation_interval": 2,
+        "evaluation_num_episodes": 1,
+        "model": {"fcnet_hiddens": [8]},
+    },
+    "stop": {"trainedSteps": 1600},
+    "checkpoint": {"everySeconds": 0.4},
+    "seed": 3,
+}
+SPECS = {"Apex": APEX, "ApexClassic": APEX_CLASSIC, "CQL": CQL, "DQN": DQN, "DDPPO": DDPPO, "OffPolicy": SAC}
 
 
 def job(spec: dict[str, Any], **changes: Any) -> RLTrainingJob:

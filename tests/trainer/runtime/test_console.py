@@ -61,6 +61,8 @@ def test_criteria_hold_in_their_order() -> None:
     assert reached(stop, limits, Standing(100, 9.0, None)) == "env_steps"
     assert reached(stop, limits, Standing(0, 5.0, None)) == "time_s"
     assert reached(Stop(env_steps=100), limits, Standing(0, 5.0, None)) == "deadline"
+    assert reached(Stop(trained_steps=64), limits, Standing(999, 1.0, None, trained_steps=63)) is None
+    assert reached(Stop(trained_steps=64), limits, Standing(0, 1.0, None, trained_steps=64)) == "trained_steps"
 
 
 def test_time_left_is_to_the_nearer_of_steps_and_time() -> None:

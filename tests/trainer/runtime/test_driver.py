@@ -22,7 +22,7 @@ from rltrain.runtime.driver import Driver
 from rltrain.runtime.local import run_locally
 from rltrain.runtime.observers import Observers, ResultsFile
 from rltrain.runtime.rundir import RunDirectory
-from trainer.runtime.runs import DDPPO, DQN, InterruptedAt, job, marker, results, run_serially
+from trainer.runtime.runs import DDPPO, DQN, SAC, InterruptedAt, job, marker, results, run_serially
 
 
 @pytest.mark.parametrize(
@@ -100,6 +100,17 @@ def test_a_checkpoint_without_replay_is_taken_up_with_an_empty_buffer_and_a_warn
     outcome = run_serially(job(spec), tmp_path / "run", resume=True)
     assert outcome.state == "Succeeded"
     assert "has no replay in it" in caplog.text
+
+
+def test_a_checkpoint_with_replay_is_taken_up_without_it_where_none_is_to_be_kept(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    part = run_serially(job(SAC), tmp_path / "run", looks=60)
+    assert "replay.npz" in marker(part.checkpoint)["files"]
+    outcome = run_serially(job(SAC, checkpoint={"replay": False}), tmp_path / "run", resume=True)
+    assert outcome.state == "Succeeded"
+    assert "has replay in it: starting with a new one" in caplog.text
+    assert "replay.npz" not in marker(outcome.checkpoint)["files"]
 
 
 def test_a_superseded_attempt_stops_before_it_writes(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from trainer.runtime.runs import APEX, APEX_CLASSIC, DDPPO, DQN, job, marker, results, run_serially
+from trainer.runtime.runs import APEX, APEX_CLASSIC, CQL, DDPPO, DQN, SAC, job, marker, results, run_serially
 
 WALL_CLOCK = ("timers_ms", "throughputs", "resumed")
 
@@ -28,6 +28,13 @@ VARIANTS = {
     "DDPPO": job(DDPPO),
     "Apex": job(APEX),
     "Apex, free running, learner apart": job(APEX_CLASSIC, plan="Apex", learners={"replicas": 1}),
+    "OffPolicy with SAC": job(SAC),
+    "OffPolicy with SAC, prioritised, over discrete actions, two workers": job(
+        SAC, env={"id": "CartPole-v1"}, config={"prioritized_replay": True}, rollouts={"replicas": 2}
+    ),
+    "OffPolicy with DQN": job({**DQN, "plan": "OffPolicy", "config": {**DQN["config"], "policy": "DQN"}}),
+    "CQL": job(CQL),
+    "CQL, with a Lagrange factor": job(CQL, config={"lagrangian": True}, checkpoint={"everySeconds": 10}),
     "ApexClassic without workers": job(APEX_CLASSIC, rollouts={"replicas": 0}),
 }
 
