@@ -13,10 +13,8 @@ from rltrain.flow import (
     NOT_READY,
     Actor,
     ActorFailed,
-    ActorLost,
     Backend,
     Future,
-    Outstanding,
     ShardFailure,
     Signal,
     ValueLost,
@@ -104,7 +102,6 @@ class QueuedLearner:
         self.updates = 0
         self._crew = crew
         self._actor: Actor | None = None if crew else backend.here(partial(make, 1, 0), index=1)
-        self._restoring = Outstanding(backend, None, self.failed)
         self._given: deque[_Given] = deque()
         self._lost: deque[LostBatch] = deque()
         self._copy: State | None = None
@@ -128,8 +125,8 @@ class QueuedLearner:
         for actor in self._crew.arrived():
             self._actor = actor
             if self._copy is not None:
-                self._restoring.add(actor.apply(Learner.set_state, self.backend.share(self._copy)))
-        self._restoring.reap()
+                # Before anything else, or somebody could see a learner that has learnt nothing.
+                self._ask(partial(_restore, state=self._copy))
         if self._actor is not None and self.backend.parallel:
             self._copy_now_and_then(self._actor)
 
@@ -216,7 +213,7 @@ class QueuedLearner:
         while self._actor is None and not self.backend.parallel:
             self.refresh()
         if self._actor is not None:
-            self.backend.result(self._actor.apply(Learner.set_state, self.backend.share(self._copy)))
+            self._ask(partial(_restore, state=self._copy))
             for saved in state["queue"]:
                 replayed = Replayed(Sampled(**saved["sampled"]), Batch(saved["columns"]))
                 self._give(self._actor, int(saved["shard"]), replayed, int(saved["env_steps"]))
@@ -232,12 +229,11 @@ class QueuedLearner:
 
     def _ask(self, function: Callable[[Learner], Any]) -> Any:
         """What it says between two updates; None where there is no learner just now."""
-        self.refresh()
         if self._actor is None:
             return None
         try:
             return self.backend.result(self._actor.control(function))
-        except ActorLost as failure:
+        except ShardFailure as failure:
             self.failed([failure])
             return None
 
@@ -249,8 +245,12 @@ class QueuedLearner:
             copying, self._copying = self._copying, None
             try:
                 self._copy = self.backend.result(copying)
-            except ActorLost as failure:
+            except ShardFailure as failure:
                 self.failed([failure])
+
+
+def _restore(learner: Learner, state: State) -> None:
+    learner.set_state(state)
 
 
 def _saved(given: _Given) -> State:
