@@ -59,26 +59,17 @@ def jobs(
         yield submission
 
 
-def test_misspelt_key_is_refused_by_kubectl_apply(shared: Kube) -> None:
-    manifest = example("cartpole-dqn", "typo", config__learning_rate=0.1)
-
-    done = shared.run("apply", "--validate=strict", "-f", "-", stdin=json.dumps(manifest))
-
-    assert done.returncode != 0
-    assert "learning_rate" in done.stderr
-    assert shared.get("rltj", "typo") is None
+@pytest.fixture(scope="module", autouse=True)
+def watched(shared: Kube, jobs: object) -> Iterator["subprocess.Popen[str]"]:
+    """`rltrain status --watch` of the job without an image."""
+    with starting("status", "no-image", "-n", shared.namespace, "--watch") as watcher:
+        yield watcher
 
 
 def test_image_that_does_not_exist_is_told_within_30_s(shared: Kube) -> None:
     job = _because(shared, "no-image", "ImagePullFailed")
 
     assert NOWHERE in message(job, "ClusterReady")
-
-
-def test_request_that_no_node_can_hold_is_told_with_the_schedulers_words(shared: Kube) -> None:
-    job = _because(shared, "too-big", "Unschedulable")
-
-    assert "nvidia.com/gpu" in message(job, "ClusterReady")
 
 
 def test_what_keeps_a_job_waiting_is_told_by_every_command(shared: Kube) -> None:
@@ -89,11 +80,11 @@ def test_what_keeps_a_job_waiting_is_told_by_every_command(shared: Kube) -> None
     assert at_once.stdout == ""
     assert NOWHERE in at_once.stderr
 
-    ended = rltrain("status", "no-image", *here, "--watch", check=False)
-    assert ended.returncode == 1
-    assert "Failed=True StartupDeadlineExceeded" in ended.stdout
-    told = [line.partition("  ")[2] for line in ended.stdout.splitlines()]
-    assert len(told) == len(set(told)), "a line that says nothing new"
+
+def test_request_that_no_node_can_hold_is_told_with_the_schedulers_words(shared: Kube) -> None:
+    job = _because(shared, "too-big", "Unschedulable")
+
+    assert "nvidia.com/gpu" in message(job, "ClusterReady")
 
 
 def test_job_heals_by_itself_when_its_image_appears(shared: Kube, images: Images, late_image: str) -> None:
@@ -113,6 +104,27 @@ def test_startup_deadline_ends_what_waits_in_vain_and_keeps_the_cause(shared: Ku
     assert reason(job, "Failed") == "StartupDeadlineExceeded"
     assert words in message(job, "Failed")
     shared.wait("no pod is left", lambda: not shared.pods(name), 60)
+
+
+def test_watched_status_tells_each_change_once_and_ends_with_the_jobs_failure(
+    watched: "subprocess.Popen[str]",
+) -> None:
+    ended = watched.communicate(timeout=60)[0]
+
+    assert watched.returncode == 1
+    assert "Failed=True StartupDeadlineExceeded" in ended
+    told = [line.partition("  ")[2] for line in ended.splitlines()]
+    assert len(told) == len(set(told)), "a line that says nothing new"
+
+
+def test_misspelt_key_is_refused_by_kubectl_apply(shared: Kube) -> None:
+    manifest = example("cartpole-dqn", "typo", config__learning_rate=0.1)
+
+    done = shared.run("apply", "--validate=strict", "-f", "-", stdin=json.dumps(manifest))
+
+    assert done.returncode != 0
+    assert "learning_rate" in done.stderr
+    assert shared.get("rltj", "typo") is None
 
 
 def test_what_only_the_models_can_see_ends_in_accepted_false(shared: Kube) -> None:
