@@ -133,15 +133,13 @@ def test_control_is_answered_while_the_actor_is_busy(backend: Backend) -> None:
 
 def test_a_split_result_leaves_its_large_part_where_it_is_and_hands_on_a_reference(backend: Backend) -> None:
     team = Team(backend, 2)
-    flow = ParallelIterator(team, lambda actor: Call(small_and_large, (3,), split=True)).gather_async(num_async=2)
-    for told, large in items(flow, 4):
+    split: ParallelIterator[Any] = ParallelIterator(team, lambda actor: Call(small_and_large, (3,), split=True))
+    for told, large in items(split.gather_async(num_async=2), 4):
         assert told == "three"
         for actor in team.actors():
             assert backend.result(actor.apply(total, large)) == 6
     with pytest.raises(ValueError, match="has left its shard"):
-        ParallelIterator(team, lambda actor: Call(small_and_large, (3,), split=True)).for_each(
-            double
-        ).gather_sync().pull()
+        split.for_each(double).gather_sync().pull()
 
 
 def test_a_split_call_that_fails_is_a_failure_and_not_a_reference(backend: Backend) -> None:

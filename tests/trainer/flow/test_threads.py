@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 
 from rltrain.flow import Actor, ActorFailed, ActorLost, Outstanding, ShardFailure, ValueLost
@@ -60,7 +61,7 @@ def test_calls_run_in_order_in_one_thread_of_their_own(actor: ThreadActor, gate:
 
 
 def test_control_is_answered_while_a_call_runs(actor: ThreadActor, gate: Gate) -> None:
-    busy = actor.apply(Gate.pass_through, "a")
+    busy: Any = actor.apply(Gate.pass_through, "a")
     assert gate.entered.wait(60)
     assert result(actor, actor.control(Gate.thread)) == threading.current_thread().name
     assert not busy.done
@@ -125,6 +126,42 @@ def test_a_lost_value_is_not_taken_for_a_lost_actor(gate: Gate) -> None:
             result(actor, actor.apply(Gate.total, "reference"))
     finally:
         actor.end()
+
+
+def make_elsewhere(counter: Counter) -> list[Any]:
+    """A reference to a value that is gone when this process is."""
+    import ray
+
+    return [ray.put(np.ones(500_000))]
+
+
+def total_of(target: object, values: Sequence[float]) -> float:
+    return float(np.sum(values))
+
+
+def lost_in_the_end(backend: RayBackend, actor: Actor, reference: Any) -> bool:
+    """Ray needs a moment to notice that the value's owner is gone."""
+    while True:
+        try:
+            backend.result(actor.apply(total_of, reference))
+        except ValueLost:
+            return True
+
+
+def test_a_value_gone_with_its_maker_fails_the_call_and_neither_the_thread_nor_the_process_that_was_given_it(
+    ray_backend: RayBackend, gate: Gate
+) -> None:
+    maker, there = (ray_backend.create(lambda: Counter(1), role="shards", index=index) for index in (1, 2))
+    here = ray_backend.here(lambda: gate, index=3)
+    try:
+        (reference,) = ray_backend.result(maker.apply(make_elsewhere))
+        assert ray_backend.result(there.apply(total_of, reference)) == 500_000
+        ray_backend.kill(maker)
+        for actor in (there, here):
+            assert lost_in_the_end(ray_backend, actor, reference)
+            assert ray_backend.result(actor.apply(total_of, [1, 2])) == 3
+    finally:
+        ray_backend.kill(here)
 
 
 def test_outstanding_calls_are_bounded_and_their_failures_told_once(ray_backend: RayBackend) -> None:

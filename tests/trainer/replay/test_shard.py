@@ -7,8 +7,8 @@ from rltrain.replay.shard import Experience, PriorityUpdate, ReplayShard, Sample
 from rltrain.rollout.batch import Batch
 
 
-def shard(incarnation: int = 0, **options: int) -> ReplayShard:
-    return ReplayShard(ReplayBuffer(16, learning_starts=8, **options), incarnation)
+def shard(incarnation: int = 0, seed: int = 0) -> ReplayShard:
+    return ReplayShard(ReplayBuffer(16, learning_starts=8, seed=seed), incarnation)
 
 
 def experience(count: int, td_error: float | None = None) -> Experience:

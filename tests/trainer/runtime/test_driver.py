@@ -22,7 +22,7 @@ from rltrain.runtime.driver import Driver
 from rltrain.runtime.local import run_locally
 from rltrain.runtime.observers import Observers, ResultsFile
 from rltrain.runtime.rundir import RunDirectory
-from trainer.runtime.runs import DDPPO, DQN, SAC, InterruptedAt, job, marker, results, run_serially
+from trainer.runtime.runs import APEX, DDPPO, DQN, SAC, InterruptedAt, job, marker, results, run_serially
 
 
 @pytest.mark.parametrize(
@@ -204,18 +204,32 @@ def test_trained_to_sampled_steps_are_within_2_percent_of_the_intensity(
     assert abs(outcome.trained_steps - earned) <= 0.02 * earned + fragment * intensity + 16
 
 
+TWO_AND_ALL_APART = {**APEX, "rollouts": {"replicas": 2}, "learners": {"replicas": 1}}
+"""Two workers, two shards and a learner, made in this order."""
+
+
 @pytest.mark.parametrize("every", [0.001, 1000], ids=["while it is saved", "while it is pulled"])
-@pytest.mark.parametrize("spec", [{**DQN, "rollouts": {"replicas": 2}}, DDPPO], ids=["DQN", "DDPPO"])
+@pytest.mark.parametrize(
+    ("spec", "victim", "made"),
+    [
+        ({**DQN, "rollouts": {"replicas": 2}}, 0, [1, 2, 1]),
+        (DDPPO, 0, [1, 2, 1, 2]),
+        (TWO_AND_ALL_APART, 0, [1, 2, 1, 2, 1, 1]),
+        (TWO_AND_ALL_APART, 3, [1, 2, 1, 2, 1, 2]),
+        (TWO_AND_ALL_APART, 4, [1, 2, 1, 2, 1, 1]),
+    ],
+    ids=["DQN", "DDPPO", "Ape-X's worker", "Ape-X's shard", "Ape-X's learner"],
+)
 def test_an_actor_lost_at_any_moment_is_made_again_and_training_goes_on(
-    spec: dict[str, Any], every: float, tmp_path: Path
+    spec: dict[str, Any], victim: int, made: list[int], every: float, tmp_path: Path
 ) -> None:
     class Recording(SerialBackend):
         def __init__(self) -> None:
             super().__init__()
             self.made: list[Actor] = []
 
-        def create(self, factory: Callable[[], Any], *, role: str, index: int) -> Actor:
-            self.made.append(super().create(factory, role=role, index=index))
+        def create(self, factory: Callable[[], Any], *, role: str, index: int, slotless: bool = False) -> Actor:
+            self.made.append(super().create(factory, role=role, index=index, slotless=slotless))
             return self.made[-1]
 
     backend = Recording()
@@ -225,7 +239,7 @@ def test_an_actor_lost_at_any_moment_is_made_again_and_training_goes_on(
         def asked(self) -> Any:
             self._left -= 1
             if self._left == 0:
-                backend.kill(backend.made[0])
+                backend.kill(backend.made[victim])
             return None
 
         @asked.setter
@@ -238,5 +252,5 @@ def test_an_actor_lost_at_any_moment_is_made_again_and_training_goes_on(
     attempt = Attempts(directory.attempts, "test")
     outcome = Driver(manifest, directory, backend, observers, Killing(6), attempt, None).run()
     assert outcome.state == "Succeeded"
-    assert [actor.index for actor in backend.made] == ([1, 2, 1] if spec["plan"] == "DQN" else [1, 2, 1, 2])
+    assert [actor.index for actor in backend.made] == made
     assert results(tmp_path / "run")[-1]["num_healthy_workers"] == 2
