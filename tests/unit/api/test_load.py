@@ -102,7 +102,8 @@ class TestProblemsOfCase15:
             (
                 "DDPPO",
                 "config: {double_q: true}",
-                "a key of plan Apex and ApexClassic and DQN and OffPolicy with policy DQN, not of DDPPO",
+                "a key of plan Apex and ApexClassic and DQN and OffPolicy with policy DQN and "
+                "OffPolicy with policy R2D2, not of DDPPO",
             ),
             ("DQN", "config: {sgd_minibatch_size: 5}", "a key of plan DDPPO, not of DQN"),
             ("DQN", "config: {gama: 0.9}", "gamma"),

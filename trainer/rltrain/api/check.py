@@ -98,8 +98,6 @@ def _policy_problems(
     mark, _, _ = root.find(path)
     if given is None:
         return [problem(path, mark, f"is required: one of {', '.join(policies)}")], plan, tree
-    if hints.is_future_policy(given):
-        return [problem(path, mark, f"{given} is not in this release, which has {', '.join(policies)}")], plan, tree
     message = f"must be one of {', '.join(policies)}, not {_shown(given)}"
     meant = next(iter(nearest(given, policies)), None) if isinstance(given, str) else None
     if meant is None:

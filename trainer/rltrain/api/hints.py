@@ -7,8 +7,6 @@ from rltrain.api.fields import Section, sections, variants, variants_of
 from rltrain.api.job import PLAN_SPECS
 from rltrain.api.nearest import nearest, normal, question
 
-FUTURE_POLICIES: Final = ("R2D2",)
-
 # Names of other libraries and of RLlib's keys that say here what a role block or another section says.
 _ANY_PLAN: Final = {
     "learningrate": "spec.config.lr",
@@ -51,6 +49,13 @@ _SOFT: Final = {
     "criticlr": "spec.config.lr",
     "alphalr": "spec.config.lr",
 }
+_SEQUENCES: Final = {
+    "replayburnin": "spec.config.burn_in",
+    "replayzeroinitstates": "spec.config.zero_init_states",
+    "lstmcellsize": "spec.config.model.lstm_cell_size",
+    "hiddensize": "spec.config.model.lstm_cell_size",
+    "maxseqlen": "spec.config.model.max_seq_len",
+}
 _SHARDS: Final = {
     "numshards": "spec.config.optimizer.num_replay_buffer_shards",
     "numreplaybuffershards": "spec.config.optimizer.num_replay_buffer_shards",
@@ -66,7 +71,7 @@ _BY_PLAN: Final[dict[str, dict[str, str]]] = {
     },
     "Apex": {**_BUFFER, **_ROLLOUTS, **_SHARDS},
     "ApexClassic": {**_BUFFER, **_ROLLOUTS, **_SHARDS},
-    "OffPolicy": {**_BUFFER, **_ROLLOUTS, **_SOFT},
+    "OffPolicy": {**_BUFFER, **_ROLLOUTS, **_SOFT, **_SEQUENCES},
     "CQL": {
         **_BUFFER,
         **_SOFT,
@@ -94,6 +99,7 @@ _GPUS: Final = "GPUs are given to a role's pods: resources: {limits: {nvidia.com
 _HEAD_REPLAY: Final = "this plan's replay buffer lives in the head: set spec.config.buffer_size"
 _HEAD_LEARNS: Final = "this plan learns in the head: spec.head"
 _PER_WORKER: Final = "leave it out: each worker's epsilon follows from its index"
+_RECURRENT: Final = "leave it out: policy R2D2 always has a recurrent layer, model.recurrent says which"
 _TWIN: Final = "leave it out: there are always two critics"
 _EXPLAINED: Final = {
     "numgpus": _GPUS,
@@ -124,6 +130,8 @@ _EXPLAINED_BY_PLAN: Final[dict[str, dict[str, str]]] = {
         "replay": _HEAD_REPLAY,
         "learners": _HEAD_LEARNS,
         "twinq": _TWIN,
+        "uselstm": _RECURRENT,
+        "replaysequencelength": "leave it out: a sequence has burn_in + model.max_seq_len steps",
     },
     "CQL": {
         "rollouts": "CQL learns from a dataset (spec.config.input): nothing samples",
@@ -143,11 +151,6 @@ def nearest_plan(given: object) -> str | None:
     if not isinstance(given, str):
         return None
     return next(iter(nearest(given, PLAN_SPECS)), None)
-
-
-def is_future_policy(given: object) -> bool:
-    """Whether a later release is to have this algorithm."""
-    return isinstance(given, str) and normal(given) in {normal(policy) for policy in FUTURE_POLICIES}
 
 
 def unknown_key(section: Section, key: str, variant: str | None) -> str | None:

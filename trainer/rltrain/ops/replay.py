@@ -17,7 +17,7 @@ class StoreToReplayBuffer:
 
     def __call__(self, batch: Batch) -> Batch:
         self._buffer.add(batch)
-        if len(self._buffer) >= self._buffer.learning_starts:
+        if self._buffer.warm:
             self._ledger.earn(batch.count)
         return batch
 
@@ -39,7 +39,7 @@ def Replay(  # noqa: N802 - operators of the plan language are written like noun
         if batch is None:
             return NOT_READY
         if ledger is not None:
-            ledger.spend(batch.count)
+            ledger.spend(batch.steps)
         return batch
 
     return LocalIterator(pull)

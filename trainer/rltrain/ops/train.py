@@ -36,10 +36,10 @@ class TrainOneStep:
         timer = metrics.timer("learn")
         with timer():
             info = policy.learn_on_batch(batch)
-        timer.push_units(batch.count)
+        timer.push_units(batch.steps)
         self._workers.publish_weights()
-        metrics.counters[STEPS_TRAINED_THIS_ITER] = batch.count
-        metrics.counters[STEPS_TRAINED] += batch.count
+        metrics.counters[STEPS_TRAINED_THIS_ITER] = batch.steps
+        metrics.counters[STEPS_TRAINED] += batch.steps
         metrics.info["learner"] = info.stats
         return Trained(batch, info)
 

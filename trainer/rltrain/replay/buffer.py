@@ -62,6 +62,11 @@ class ReplayBuffer:
     def __len__(self) -> int:
         return self._size
 
+    @property
+    def warm(self) -> bool:
+        """Whether there is enough to begin learning."""
+        return self._size >= self.learning_starts
+
     def add(self, batch: Batch, td_error: Array | None = None) -> None:
         """Store transitions; the first batch decides names, dtypes and shapes of the columns.
 
@@ -110,7 +115,7 @@ class ReplayBuffer:
         Returns:
             The stored columns, copied, with WEIGHTS, BATCH_INDEXES and GENERATIONS.
         """
-        if self._size < max(self.learning_starts, count, 1):
+        if not self.warm or self._size < max(count, 1):
             return None
         if self.prioritized:
             mass = (np.arange(count) + self._rng.random(count)) * (self._sums.root / count)

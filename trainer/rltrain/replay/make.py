@@ -1,12 +1,19 @@
 """The replay buffer that a config asks for."""
 
-from rltrain.api.config import OnlineReplayConfig, ReplayConfig
+from functools import partial
+
+from rltrain.api.config import OnlineReplayConfig, R2D2Config, ReplayConfig
 from rltrain.replay.buffer import ReplayBuffer
+from rltrain.replay.sequences import SequenceBuffer, SequenceShape
 
 
 def make_buffer(config: ReplayConfig, seed: int) -> ReplayBuffer:
     """An empty buffer. `seed` is of its sampling."""
-    return ReplayBuffer(
+    make: type[ReplayBuffer] | partial[SequenceBuffer] = ReplayBuffer
+    if isinstance(config, R2D2Config):
+        shape = SequenceShape(config.burn_in, config.model.max_seq_len, states=not config.zero_init_states)
+        make = partial(SequenceBuffer, shape)
+    return make(
         config.buffer_size,
         alpha=config.prioritized_replay_alpha,
         beta=config.prioritized_replay_beta,

@@ -1,4 +1,4 @@
-"""Batch: an immutable table of transitions."""
+"""Batch: an immutable table of transitions, or of sequences of them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rltrain.rollout.columns import SEQ_LENS
 from rltrain.state import Array
 
 
@@ -14,7 +15,7 @@ from rltrain.state import Array
 class Batch:
     """Columns of equal length, by the names in `rollout.columns`.
 
-    Methods return new batches; `slice` shares memory with its source, `take` and `concat` copy.
+    `count` is of rows. Methods return new batches; `slice` shares memory with its source, `take` and `concat` copy.
 
     Raises:
         ValueError: columns differ in their number of rows.
@@ -42,6 +43,11 @@ class Batch:
 
     def __len__(self) -> int:
         return self.count
+
+    @property
+    def steps(self) -> int:
+        """Transitions that are learnt: one a row, or those of each sequence without burn-in and padding."""
+        return int(self[SEQ_LENS].sum()) if SEQ_LENS in self else self.count
 
     def slice(self, start: int, stop: int) -> "Batch":
         """Rows `start` to `stop` (excluded)."""

@@ -12,8 +12,6 @@ from rltrain.rollout.batch import Batch
 from rltrain.rollout.vector import Step, VectorEnvs
 from rltrain.state import Array, State
 
-_EPISODES_PER_WORKER = 1 << 40
-
 
 @dataclass(frozen=True, slots=True)
 class EpisodeRecord:
@@ -40,7 +38,7 @@ class Collector:
         self._grid: dict[str, Array] = {}
         self._valid = np.zeros((0, count), bool)
         self._rows = self._transitions = 0
-        self._episodes = worker * _EPISODES_PER_WORKER
+        self._episodes = worker * c.EPISODES_PER_WORKER
         self._finished: list[EpisodeRecord] = []
         self._start_episodes()
         envs.reset()
@@ -182,7 +180,7 @@ class Collector:
         env = int(np.argmin(good))
         raise EnvironmentFailed(
             f"an environment gave a {what} that isn't finite {when}: worker {self._worker}, environment {env}, "
-            f"step {self._t[env]} of its episode {self._eps_id[env] % _EPISODES_PER_WORKER}"
+            f"step {self._t[env]} of its episode {self._eps_id[env] % c.EPISODES_PER_WORKER}"
         )
 
 

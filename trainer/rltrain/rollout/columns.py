@@ -1,4 +1,6 @@
-"""Names of a batch's columns; all have one row a transition."""
+"""Names of a batch's columns; all have one row a transition, or one a sequence of them."""
+
+from typing import Final
 
 OBS = "obs"
 """Observation that the action was chosen on; the space's shape and dtype."""
@@ -14,6 +16,8 @@ TRUNCATEDS = "truncateds"
 """bool; the episode was cut, `NEXT_OBS` is bootstrapped from."""
 EPS_ID = "eps_id"
 """int64; the episode, unique over workers."""
+EPISODES_PER_WORKER: Final = 1 << 40
+"""A worker's episodes are numbered from its index times this."""
 T = "t"
 """int64; step within the episode, from 0."""
 ENV_ID = "env_id"
@@ -34,3 +38,11 @@ BATCH_INDEXES = "batch_indexes"
 """int64; slot in the replay buffer."""
 GENERATIONS = "generations"
 """int64; how often that slot had been written when the row was sampled."""
+STATE = "state"
+"""float32 (size,); a recurrent network's state before it met `OBS` (a sequence's first one)."""
+NEXT_STATE = "next_state"
+"""float32 (size,); the state after it."""
+START = "start"
+"""int64; of a sequence, the step that it begins with: those before are padding."""
+SEQ_LENS = "seq_lens"
+"""int64; of a sequence, how many steps are learnt: those after them are padding."""

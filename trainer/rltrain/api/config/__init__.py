@@ -4,8 +4,9 @@ from rltrain.api.config.apex import ApexClassicConfig, ApexConfig
 from rltrain.api.config.base import ModelConfig, PlanConfig, SamplingConfig
 from rltrain.api.config.cql import CQLConfig
 from rltrain.api.config.ddppo import DDPPOConfig
-from rltrain.api.config.dqn import DQNConfig, ExplorationConfig
+from rltrain.api.config.dqn import DQNConfig, ExplorationConfig, QLearningConfig
 from rltrain.api.config.off_policy import OffPolicyConfig, OffPolicyDQNConfig
+from rltrain.api.config.r2d2 import R2D2Config, RecurrentModelConfig
 from rltrain.api.config.replay import OnlineReplayConfig, ReplayConfig
 from rltrain.api.config.sac import SACConfig, SoftConfig
 
@@ -21,6 +22,9 @@ __all__ = [
     "OffPolicyDQNConfig",
     "OnlineReplayConfig",
     "PlanConfig",
+    "QLearningConfig",
+    "R2D2Config",
+    "RecurrentModelConfig",
     "ReplayConfig",
     "SACConfig",
     "SamplingConfig",

@@ -35,9 +35,33 @@ Widths = Annotated[tuple[PositiveInt, ...], BeforeValidator(_pairs_to_tuples)]
 """Widths of hidden layers."""
 
 
+def _square_kernels(value: object) -> object:
+    """RLlib writes kernels as ``[height, width]``; square ones have one number here."""
+    if not isinstance(value, list | tuple):
+        return value
+    layers = [list(layer) if isinstance(layer, list | tuple) else layer for layer in value]
+    for layer in layers:
+        kernel = layer[1] if isinstance(layer, list) and len(layer) > 1 else None
+        if isinstance(kernel, list | tuple) and len(kernel) == 2:
+            if kernel[0] != kernel[1]:
+                raise ValueError(f"kernels must be square, {list(kernel)} isn't")
+            layer[1] = kernel[0]
+    return _pairs_to_tuples(layers)
+
+
+ConvFilters = Annotated[
+    tuple[tuple[PositiveInt, PositiveInt, PositiveInt], ...],
+    BeforeValidator(_square_kernels),
+    WithJsonSchema({"type": "array", "items": {"type": "array", "items": {}}}),
+]
+"""Convolutions as ``[channels, kernel, stride]``."""
+
+
 class ModelConfig(ConfigModel):
     """The network between observation and heads."""
 
+    conv_filters: ConvFilters | None = None
+    """Convolutions over images, each [channels, kernel, stride]; null: chosen by the image's size; []: none."""
     fcnet_hiddens: Widths = (256, 256)
     """Widths of the fully connected hidden layers."""
     fcnet_activation: Literal["tanh", "relu"] = "tanh"

@@ -28,29 +28,37 @@ class ExplorationConfig(ConfigModel):
     """Env steps over which epsilon falls."""
 
 
-class DQNConfig(OnlineReplayConfig):
-    """Options of the DQN plan."""
+class QLearningConfig(OnlineReplayConfig):
+    """What all Q-learning over discrete actions shares."""
 
-    lr: PositiveFloat = 5e-4
     grad_clip: GradClip = 40.0
-    rollout_fragment_length: PositiveInt = 4
     num_envs_per_worker: PositiveInt = 1
     timesteps_per_iteration: PositiveInt = 1000
     min_time_s_per_reporting: NonNegativeFloat = 1.0
-    model: ModelConfig = ModelConfig(fcnet_hiddens=(256,), fcnet_activation="tanh")
-    train_batch_size: PositiveInt = 32
-    buffer_size: PositiveInt = 50_000
-    prioritized_replay: bool = True
     learning_starts: NonNegativeInt = 1000
-    adam_epsilon: PositiveFloat = 1e-8
+    adam_epsilon: PositiveFloat
     """Adam's epsilon."""
-    target_network_update_freq: NonNegativeInt = 500
     double_q: bool = True
     """Choose the next action with the online network (van Hasselt et al. 2016)."""
     dueling: bool = True
     """Separate value and advantage streams (Wang et al. 2016)."""
     hiddens: Widths = (256,)
     """Widths of the hidden layers of each head."""
+    exploration_config: ExplorationConfig = ExplorationConfig()
+    """How actions are explored."""
+
+
+class DQNConfig(QLearningConfig):
+    """Options of the DQN plan."""
+
+    lr: PositiveFloat = 5e-4
+    rollout_fragment_length: PositiveInt = 4
+    model: ModelConfig = ModelConfig(fcnet_hiddens=(256,), fcnet_activation="tanh")
+    train_batch_size: PositiveInt = 32
+    buffer_size: PositiveInt = 50_000
+    prioritized_replay: bool = True
+    adam_epsilon: PositiveFloat = 1e-8
+    target_network_update_freq: NonNegativeInt = 500
     num_atoms: PositiveInt = 1
     """Atoms of the return distribution (Bellemare et al. 2017); 1 is the plain expectation."""
     v_min: FiniteFloat = -10.0
@@ -58,11 +66,9 @@ class DQNConfig(OnlineReplayConfig):
     v_max: FiniteFloat = 10.0
     """Highest atom."""
     noisy: bool = False
-    """Noisy linear layers in the heads (Fortunato et al. 2018) instead of epsilon."""
+    """Noisy linear layers in the heads (Fortunato et al. 2018) instead of epsilon, which is unused then."""
     sigma0: PositiveFloat = 0.5
     """Initial noise of the noisy layers."""
-    exploration_config: ExplorationConfig = ExplorationConfig()
-    """How actions are explored; unused when `noisy`."""
 
     @model_validator(mode="after")
     def _atoms_in_order(self) -> Self:

@@ -5,6 +5,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field
 
 from rltrain.api.config.dqn import DQNConfig
+from rltrain.api.config.r2d2 import R2D2Config
 from rltrain.api.config.sac import SACConfig
 
 
@@ -15,4 +16,4 @@ class OffPolicyDQNConfig(DQNConfig):
     """The algorithm."""
 
 
-OffPolicyConfig: TypeAlias = Annotated[SACConfig | OffPolicyDQNConfig, Field(discriminator="policy")]
+OffPolicyConfig: TypeAlias = Annotated[SACConfig | OffPolicyDQNConfig | R2D2Config, Field(discriminator="policy")]
