@@ -2,7 +2,7 @@
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -79,6 +79,22 @@ class Policy(Protocol):
 
     def exploration_state(self) -> dict[str, float]:
         """Numbers of the exploration, e.g. `epsilon`."""
+
+
+@runtime_checkable
+class RecurrentPolicy(Policy, Protocol):
+    """A policy whose actions follow from what it remembers of the episode, too."""
+
+    def initial_state(self, rows: int) -> Array:
+        """What is remembered at an episode's begin, float32 (rows, size)."""
+
+    def compute_actions(
+        self, obs: Array, *, explore: bool, state: Array | None = None
+    ) -> tuple[Array, dict[str, Array]]:
+        """As of any policy, from the state before the observations, (n, size); None at episodes' begin.
+
+        Of the columns NEXT_STATE is the state after them, the others are kept.
+        """
 
 
 def interpolate(points: tuple[tuple[float, float], ...], step: int) -> float:

@@ -1,6 +1,6 @@
 """DQN (Mnih et al. 2015) with the options of Rainbow (Hessel et al. 2018)."""
 
-import copy
+from functools import partial
 
 import numpy as np
 import torch
@@ -9,57 +9,38 @@ from torch.nn import functional
 
 from rltrain.api.config import DQNConfig
 from rltrain.models.adam import Moments
-from rltrain.models.flat import FlatParameters, gradient
+from rltrain.models.flat import gradient
 from rltrain.models.q_network import QNetwork
 from rltrain.models.spaces import Space
 from rltrain.models.tensors import as_tensor
-from rltrain.policies.base import LearnInfo, interpolate
+from rltrain.policies.base import LearnInfo
 from rltrain.policies.n_step import n_step
-from rltrain.policies.torch_policy import Seeds, TorchPolicy
+from rltrain.policies.q_learning import QLearningPolicy
+from rltrain.policies.torch_policy import Seeds
 from rltrain.rollout import columns as c
 from rltrain.rollout.batch import Batch
-from rltrain.state import Array, State
+from rltrain.state import Array
 
 _STATS = ("loss", "grad_norm", "mean_q", "min_q", "max_q", "mean_td_error")
 
 
-class DQNPolicy(TorchPolicy):
+class DQNPolicy(QLearningPolicy[QNetwork]):
     """Q network, target network and epsilon-greedy or noisy exploration over a Discrete action space."""
 
     def __init__(
         self, config: DQNConfig, obs_space: Space, action_space: spaces.Discrete, seeds: Seeds, device: str = "cpu"
     ) -> None:
-        self._actions = int(action_space.n)
         self._config = config
-        exploration = config.exploration_config
-        self._epsilons = (
-            (0.0, exploration.initial_epsilon),
-            (float(exploration.epsilon_timesteps), exploration.final_epsilon),
-        )
-        self._epsilon = 0.0
-        super().__init__(config, lambda: self._build(obs_space), seeds, device, config.adam_epsilon)
-        self._target = copy.deepcopy(self._network)
-        self._target.requires_grad_(False)
-        self._target_flat = FlatParameters(self._target)
+        super().__init__(config, partial(QNetwork, config, obs_space), action_space, seeds, device)
         step = (config.v_max - config.v_min) / max(config.num_atoms - 1, 1)
         self._atoms = config.v_min + step * torch.arange(config.num_atoms, device=self.device)
-        self._learning_rate = torch.zeros((), device=self.device)
         self._best = self._function(self._best_actions)
         self._learn = self._function(self._update)
-
-    def _build(self, obs_space: Space) -> QNetwork:
-        self._network = QNetwork(self._config, obs_space, self._actions)
-        return self._network
 
     def compute_actions(self, obs: Array, *, explore: bool) -> tuple[Array, dict[str, Array]]:
         noise = self._noise() if explore else None
         actions: Array = self._best(self._flat.vector, noise, as_tensor(obs, self.device))[0].cpu().numpy()
-        if explore and self._epsilon > 0:
-            random = self._rng.random(len(actions)) < self._epsilon
-            count = np.count_nonzero(random)
-            if count:
-                actions[random] = self._rng.integers(self._actions, size=count)
-        return actions, {}
+        return self._explored(actions) if explore else actions, {}
 
     def postprocess(self, batch: Batch) -> Batch:
         return n_step(batch, self._config.n_step, self._config.gamma)
@@ -89,22 +70,10 @@ class DQNPolicy(TorchPolicy):
         errors: Array = td_error.cpu().numpy()
         return LearnInfo({**stats, "lr": self._lr}, errors)
 
-    def update_target(self) -> None:
-        self._target_flat.vector.copy_(self._flat.vector)
-
     def set_global_step(self, env_steps: int) -> None:
         super().set_global_step(env_steps)
-        self._epsilon = 0.0 if self._config.noisy else interpolate(self._epsilons, env_steps)
-
-    def exploration_state(self) -> dict[str, float]:
-        return {"epsilon": self._epsilon}
-
-    def learned_state(self) -> State:
-        return {**super().learned_state(), "target": self._target_flat.get()}
-
-    def set_state(self, state: State) -> None:
-        super().set_state(state)
-        self._target_flat.set(state["target"])
+        if self._config.noisy:
+            self._epsilon = 0.0
 
     @torch.no_grad()
     def _best_actions(self, vector: torch.Tensor, noise: torch.Tensor | None, obs: torch.Tensor) -> tuple[torch.Tensor]:

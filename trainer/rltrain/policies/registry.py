@@ -2,7 +2,7 @@
 
 from gymnasium import spaces
 
-from rltrain.api.config import ApexClassicConfig, CQLConfig, DDPPOConfig, DQNConfig, PlanConfig, SACConfig
+from rltrain.api.config import ApexClassicConfig, CQLConfig, DDPPOConfig, DQNConfig, PlanConfig, R2D2Config, SACConfig
 from rltrain.api.errors import UnsupportedSpace
 from rltrain.models.spaces import OBSERVATION_SPACES, Space
 from rltrain.policies.base import Policy
@@ -15,6 +15,7 @@ ACTION_SPACES: dict[str, tuple[type[Space], ...]] = {
     "DDPPO": (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary, spaces.Box),
     "DQN": (spaces.Discrete,),
     "OffPolicy with policy DQN": (spaces.Discrete,),
+    "OffPolicy with policy R2D2": (spaces.Discrete,),
     "OffPolicy with policy SAC": (spaces.Box, spaces.Discrete),
 }
 """Action spaces that each plan takes; where a plan leaves the algorithm open, with each of them."""
@@ -77,6 +78,10 @@ def make_policy(
         from rltrain.policies.dqn import DQNPolicy
 
         return DQNPolicy(config, obs_space, action_space, seeds, device)
+    if isinstance(config, R2D2Config) and isinstance(action_space, spaces.Discrete):
+        from rltrain.policies.r2d2 import R2D2Policy
+
+        return R2D2Policy(config, obs_space, action_space, seeds, device)
     if isinstance(config, DDPPOConfig):
         from rltrain.policies.ppo import PPOPolicy
 

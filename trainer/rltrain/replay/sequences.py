@@ -34,6 +34,11 @@ class SequenceShape:
         """Steps of a whole sequence."""
         return self.burn_in + self.learnt
 
+    @property
+    def starts(self) -> list[int]:
+        """Every START that there can be, rising: at an episode's begin there is no burn-in, later ever more."""
+        return sorted({max(self.burn_in - before, 0) for before in range(0, self.length, self.learnt)})
+
 
 class Lane(NamedTuple):
     """Where episodes follow one another: an environment of a worker."""

@@ -23,6 +23,8 @@ class EpisodeRecord:
 
 Act = Callable[[Array], tuple[Array, Array, dict[str, Array]]]
 """Observations (num_envs, *shape) -> the policy's actions, the environments' actions, more columns."""
+Begin = Callable[[Array], None]
+"""Told in which environments, bool (num_envs,), the next observation begins an episode."""
 
 
 class Collector:
@@ -32,8 +34,8 @@ class Collector:
     out of it; those that the last step gave beyond that open the next grid.
     """
 
-    def __init__(self, envs: VectorEnvs, act: Act, worker: int) -> None:
-        self._envs, self._act, self._worker = envs, act, worker
+    def __init__(self, envs: VectorEnvs, act: Act, worker: int, begin: Begin = lambda rows: None) -> None:
+        self._envs, self._act, self._worker, self._begin = envs, act, worker, begin
         count = envs.num_envs
         self._grid: dict[str, Array] = {}
         self._valid = np.zeros((0, count), bool)
@@ -89,6 +91,7 @@ class Collector:
         self._episodes += count
         self._t = np.zeros(count, np.int64)
         self._returns = np.zeros(count)
+        self._begin(np.ones(count, bool))
 
     def _step(self) -> None:
         obs = self._envs.obs
@@ -118,9 +121,11 @@ class Collector:
             self._valid[row] = step.valid
             self._t += step.valid
             self._transitions += int(np.count_nonzero(step.valid))
+            self._begin(~step.valid)
         ended = step.terminateds | step.truncateds
         if np.count_nonzero(ended):  # a sixth of what any() takes
             self._end_episodes(np.flatnonzero(ended))
+            self._begin(ended)
 
     def _end_episodes(self, ended: Array) -> None:
         for total, length in zip(self._returns[ended].tolist(), self._t[ended].tolist(), strict=True):

@@ -10,6 +10,7 @@ from rltrain.api.errors import EnvironmentFailed
 from rltrain.api.job import EnvSpec
 from rltrain.models.spaces import action_mapping
 from rltrain.policies.base import Policy
+from rltrain.rollout.acting import Actor
 from rltrain.rollout.collector import EpisodeRecord
 from rltrain.rollout.environments import Space
 from rltrain.rollout.vector import EnvList
@@ -58,17 +59,19 @@ def _play(policy: Policy, seats: list["_Seat"], episodes: int, watch: Watch | No
     # Rows without a player keep an observation that the policy can take.
     obs = np.repeat(seats[0].obs[None], NUM_ENVS, axis=0)
     records: dict[int, EpisodeRecord] = {}
+    actor = Actor(policy, NUM_ENVS, explore=False)
     begun, steps = len(seats), 0
     while seats:
         for seat in seats:
             obs[seat.row] = seat.obs
-        actions = to_env(policy.compute_actions(obs, explore=False)[0])
+        actions = to_env(actor.act(obs)[0])
         for seat in seats:
             record = seat.step(actions[seat.row : seat.row + 1])
             if record is not None:
                 records[seat.episode] = record
                 if begun < episodes:
                     seat.begin(begun)
+                    actor.begin(np.array([seat.row]))
                     begun += 1
         steps += len(seats)
         seats = [seat for seat in seats if seat.episode not in records]

@@ -1,6 +1,5 @@
 """Transitions recorded as the environment sees them, for datasets."""
 
-from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -9,6 +8,7 @@ from rltrain.api.job import EnvSpec
 from rltrain.models.spaces import action_mapping
 from rltrain.policies.base import Policy
 from rltrain.rollout import columns as c
+from rltrain.rollout.acting import Actor
 from rltrain.rollout.batch import Batch
 from rltrain.rollout.collector import Collector
 from rltrain.rollout.vector import EnvList
@@ -36,14 +36,15 @@ def record(
         UnknownEnvironment, EnvironmentFailed: see `make_env` and `EnvList`.
     """
     envs = EnvList(env, num_envs=1, seed=seed | _RECORDING, worker=source, record=False)
-    choose = _random(envs, seed + source) if policy is None else _acting(envs, policy, explore)
+    actor = _RandomActor(envs, seed + source) if policy is None else Actor(policy, rows=1, explore=explore)
+    to_env = (lambda actions: actions) if policy is None else action_mapping(envs.action_space)
 
     def act(obs: Array) -> tuple[Array, Array, dict[str, Array]]:
-        actions = choose(obs)
+        actions = to_env(actor.act(obs)[0])
         return actions, actions, {}
 
     try:
-        collector = Collector(envs, act, source)
+        collector = Collector(envs, act, source, actor.begin)
         rows: list[Batch] = []
         while len(rows) < steps or not (rows[-1][c.TERMINATEDS] | rows[-1][c.TRUNCATEDS]).any():
             rows.append(collector.collect(1))
@@ -52,12 +53,14 @@ def record(
         envs.close()
 
 
-def _random(envs: EnvList, seed: int) -> Callable[[Array], Array]:
-    space = envs.action_space
-    space.seed(seed)
-    return lambda obs: np.stack([np.asarray(space.sample()) for _ in obs])
+class _RandomActor:
+    """Uniformly random actions of the environments' own."""
 
+    def __init__(self, envs: EnvList, seed: int) -> None:
+        self._space = envs.action_space
+        self._space.seed(seed)
 
-def _acting(envs: EnvList, policy: Policy, explore: bool) -> Callable[[Array], Array]:
-    to_env = action_mapping(envs.action_space)
-    return lambda obs: to_env(policy.compute_actions(obs, explore=explore)[0])
+    def act(self, obs: Array) -> tuple[Array, dict[str, Array]]:
+        return np.stack([np.asarray(self._space.sample()) for _ in obs]), {}
+
+    def begin(self, rows: Array) -> None: ...

@@ -9,6 +9,7 @@ from rltrain.models.spaces import action_mapping
 from rltrain.policies.base import Policy
 from rltrain.policies.native import use_native_code
 from rltrain.policies.registry import check_spaces, make_policy
+from rltrain.rollout.acting import Actor
 from rltrain.rollout.batch import Batch
 from rltrain.rollout.collector import Collector, EpisodeRecord
 from rltrain.rollout.environments import make_env, make_native_vector
@@ -73,7 +74,10 @@ class RolloutWorker:
             self.policy, spec.plan, spec.config, self.observation_space, self.action_space, serial=spec.serial
         )
         self._to_env = action_mapping(self.action_space)
-        self._collector = Collector(envs, self._act, spec.index) if envs else None
+        self._actor: Actor | None = None
+        self._collector: Collector | None = None
+        if envs is not None:
+            self._begin_sampling(envs)
 
     def sample(self) -> Batch:
         """Exactly `rollout_fragment_length * num_envs_per_worker` transitions, postprocessed by the policy.
@@ -84,9 +88,8 @@ class RolloutWorker:
         config = self.spec.config
         if not isinstance(config, SamplingConfig):
             raise TypeError(f"plan {self.spec.plan} doesn't sample")
-        if self._collector is None:
-            self._collector = Collector(self._make_envs(config.num_envs_per_worker), self._act, self.spec.index)
-        batch = self._collector.collect(config.rollout_fragment_length * config.num_envs_per_worker)
+        collector = self._collector or self._begin_sampling(self._make_envs(config.num_envs_per_worker))
+        batch = collector.collect(config.rollout_fragment_length * config.num_envs_per_worker)
         return self.policy.postprocess(batch)
 
     def drain_episodes(self) -> list[EpisodeRecord]:
@@ -108,7 +111,8 @@ class RolloutWorker:
     def get_state(self) -> State:
         """Policy, random states and, in serial mode, open episodes: all that `sample` depends on."""
         sampling = self._collector.get_state() if self._collector else None
-        return {"policy": self.policy.get_state(), "sampling": sampling}
+        acting = self._actor.get_state() if self._actor else None
+        return {"policy": self.policy.get_state(), "sampling": sampling, "acting": acting}
 
     def set_state(self, state: State) -> None:
         """Go on from a saved state; outside serial mode environments begin new episodes.
@@ -117,8 +121,10 @@ class RolloutWorker:
             CheckpointMismatch: the state is of another network or number of environments.
         """
         self.policy.set_state(state["policy"])
-        if state["sampling"] is not None and self._collector:
+        if state["sampling"] is not None and self._collector and self._actor:
             self._collector.set_state(state["sampling"], open_episodes=self.spec.serial)
+            if self.spec.serial:
+                self._actor.set_state(state["acting"])
 
     def ping(self) -> bool:
         """Answer, which shows that the worker was made and isn't stuck."""
@@ -141,6 +147,12 @@ class RolloutWorker:
                 return NextStepEnvs(native, spec.env.id, spec.seed, spec.index)
         return EnvList(spec.env, count, spec.seed, spec.index, record=spec.serial)
 
-    def _act(self, obs: Array) -> tuple[Array, Array, dict[str, Array]]:
-        actions, extras = self.policy.compute_actions(obs, explore=True)
-        return actions, self._to_env(actions), extras
+    def _begin_sampling(self, envs: VectorEnvs) -> Collector:
+        self._actor = actor = Actor(self.policy, envs.num_envs, explore=True)
+
+        def act(obs: Array) -> tuple[Array, Array, dict[str, Array]]:
+            actions, extras = actor.act(obs)
+            return actions, self._to_env(actions), extras
+
+        self._collector = Collector(envs, act, self.spec.index, actor.begin)
+        return self._collector

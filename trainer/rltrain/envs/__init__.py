@@ -1,0 +1,1 @@
+"""Environments that the examples learn in and gymnasium hasn't."""
