@@ -45,16 +45,15 @@ def test_a_resolved_manifest_reads_back(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "path", "words"),
     [
-        ("{}", "spec.config.policy", "is required: one of SAC, DQN"),
-        ("null", "spec.config.policy", "is required: one of SAC, DQN"),
-        ("{policy: R2D2}", "spec.config.policy", "R2D2 is not in this release, which has SAC, DQN"),
+        ("{}", "spec.config.policy", "is required: one of SAC, DQN, R2D2"),
+        ("null", "spec.config.policy", "is required: one of SAC, DQN, R2D2"),
         ("{policy: sac}", "spec.config.policy", "did you mean SAC"),
-        ("{policy: PPO}", "spec.config.policy", "must be one of SAC, DQN"),
-        ("{policy: 3}", "spec.config.policy", "must be one of SAC, DQN, not 3"),
+        ("{policy: PPO}", "spec.config.policy", "must be one of SAC, DQN, R2D2"),
+        ("{policy: 3}", "spec.config.policy", "must be one of SAC, DQN, R2D2, not 3"),
         ("[1]", "spec.config", "must be an object"),
         ("{policy: SAC, tua: 1}", "spec.config.tua", "unknown key"),
         ("{policy: SAC, initial_aplha: 1}", "spec.config.initial_aplha", "did you mean initial_alpha"),
-        ("{policy: SAC, double_q: true}", "spec.config.double_q", "OffPolicy with policy DQN, not of"),
+        ("{policy: SAC, double_q: true}", "spec.config.double_q", "not of OffPolicy with policy SAC"),
         ("{policy: DQN, tau: 0.1}", "spec.config.tau", "a key of plan CQL and OffPolicy with policy SAC, not of"),
         ("{policy: SAC, bc_iters: 1}", "spec.config.bc_iters", "a key of plan CQL, not of"),
         ("{policy: SAC, twin_q: true}", "spec.config.twin_q", "always two critics"),
@@ -102,7 +101,7 @@ def test_the_crd_has_rules_for_keys_of_one_algorithm() -> None:
     spec = crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     messages = [rule["message"] for rule in spec["x-kubernetes-validations"]]
     assert "spec.config.tau belongs to policy SAC" in messages
-    assert "spec.config.double_q belongs to policy DQN" in messages
+    assert "spec.config.double_q belongs to policy DQN or R2D2" in messages
     assert "plan OffPolicy needs spec.config.policy" in messages
     assert "plan CQL needs spec.config.input" in messages
-    assert spec["properties"]["config"]["properties"]["policy"]["enum"] == ["DQN", "SAC"]
+    assert spec["properties"]["config"]["properties"]["policy"]["enum"] == ["DQN", "R2D2", "SAC"]
