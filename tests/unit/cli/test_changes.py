@@ -23,6 +23,12 @@ def test_the_same_look_twice_gives_nothing_new() -> None:
     assert list(changes.lines(seen)) == []
 
 
+def test_a_job_that_samples_nothing_is_as_far_as_its_trained_steps() -> None:
+    progress = {"phase": "Training", "attempt": 1, "trainedSteps": 256, "updatedAt": "2026-01-01T00:00:00Z"}
+
+    assert list(Changes().lines(view(state="Training", progress=progress))) == ["state Training", "256 steps"]
+
+
 def test_what_is_not_the_case_yet_is_not_told() -> None:
     conditions = [
         condition("Failed", "False", "Running", "It runs."),

@@ -54,6 +54,11 @@ class Progress(Model):
     updated_at: str
     """RFC 3339."""
 
+    @property
+    def steps(self) -> int:
+        """How far training is: sampled steps, or trained ones where nothing is sampled."""
+        return self.env_steps or self.trained_steps
+
 
 class CheckpointStatus(Model):
     """The newest whole checkpoint; written by the driver."""

@@ -37,9 +37,9 @@ class Changes:
 
     def _progress(self, job: JobView) -> Iterator[str]:
         progress = job.status.progress
-        if progress is None or progress.env_steps == 0:
+        if progress is None or progress.steps == 0:
             return
-        if self._clock() - self._progress_at >= PROGRESS_SECONDS and self._is_new("steps", str(progress.env_steps)):
+        if self._clock() - self._progress_at >= PROGRESS_SECONDS and self._is_new("steps", str(progress.steps)):
             self._progress_at = self._clock()
             yield progress_line(job)
 
@@ -52,7 +52,7 @@ def progress_line(job: JobView) -> str:
     """Steps, return, speed and time left in one line."""
     progress = job.status.progress
     assert progress is not None
-    parts = [f"{progress.env_steps} steps"]
+    parts = [f"{progress.steps} steps"]
     if progress.episode_return_mean is not None:
         parts.append(f"return {progress.episode_return_mean:.6g}")
     if progress.steps_per_second is not None:

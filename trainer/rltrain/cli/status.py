@@ -65,7 +65,7 @@ def _table(jobs: Iterable[JobView], *, all_namespaces: bool) -> Iterator[str]:
     rows = []
     for job in jobs:
         progress = job.status.progress
-        steps = str(progress.env_steps) if progress is not None else ""
+        steps = str(progress.steps) if progress is not None else ""
         mean = progress.episode_return_mean if progress is not None else None
         row = (job.name, job.plan, job.state, steps, f"{mean:.6g}" if mean is not None else "", _ready(job))
         rows.append((job.namespace, *row, age(job.created)))
