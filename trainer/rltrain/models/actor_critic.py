@@ -23,7 +23,7 @@ class ActorCritic(nn.Module):
     def __init__(self, model: ModelConfig, shared: bool, obs_space: Space, action_space: Space) -> None:
         super().__init__()
         self.distribution = distribution_for(action_space)
-        self._encoder = ObsEncoder(obs_space)
+        self._encoder = ObsEncoder(obs_space, model.conv_filters)
         size, hiddens = self._encoder.size, model.fcnet_hiddens
         features = hiddens[-1] if hiddens else size
         outputs = self.distribution.size

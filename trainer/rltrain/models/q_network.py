@@ -42,7 +42,7 @@ class QNetwork(nn.Module):
 
     def __init__(self, config: DQNConfig, obs_space: Space, actions: int) -> None:
         super().__init__()
-        encoder = ObsEncoder(obs_space)
+        encoder = ObsEncoder(obs_space, config.model.conv_filters)
         hiddens = config.model.fcnet_hiddens
         trunk = mlp(encoder.size, hiddens, config.model.fcnet_activation)
         self.trunk = nn.Sequential(encoder, *trunk)

@@ -38,7 +38,7 @@ class RecurrentQNetwork(nn.Module):
     def __init__(self, config: R2D2Config, obs_space: Space, actions: int) -> None:
         super().__init__()
         model = config.model
-        encoder = ObsEncoder(obs_space)
+        encoder = ObsEncoder(obs_space, model.conv_filters)
         self.trunk = nn.Sequential(encoder, *mlp(encoder.size, model.fcnet_hiddens, model.fcnet_activation))
         features = model.fcnet_hiddens[-1] if model.fcnet_hiddens else encoder.size
         self.recurrent = RecurrentLayer(model.recurrent, features, model.lstm_cell_size)

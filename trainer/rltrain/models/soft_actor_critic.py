@@ -79,7 +79,7 @@ class SoftActorCritic(nn.Module):
 
     def __init__(self, options: SoftConfig, model: ModelConfig, obs_space: Space, outputs: int) -> None:
         super().__init__()
-        self.encoder = ObsEncoder(obs_space)
+        self.encoder = ObsEncoder(obs_space, model.conv_filters)
         self.alpha = Multiplier(options.initial_alpha)
         self.actor = mlp(self.encoder.size, model.fcnet_hiddens, model.fcnet_activation, outputs)
         self.critics: TwinMLP

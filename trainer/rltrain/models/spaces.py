@@ -10,6 +10,7 @@ import torch
 from gymnasium import spaces
 from torch import nn
 
+from rltrain.models.vision import Filters, ImageEncoder, filters_for
 from rltrain.state import Array
 
 Space: TypeAlias = gymnasium.Space[Any]
@@ -21,11 +22,15 @@ OBSERVATION_SPACES = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.
 class ObsEncoder(nn.Module):
     """Observations (n, *shape) of the space's dtype -> float32 (n, size).
 
-    Boxes are flattened (uint8 as fractions of 255), discrete components one-hot encoded.
+    Boxes are flattened (uint8 as fractions of 255), images after convolutions; discrete components one-hot encoded.
+
+    Args:
+        conv_filters: of images, see `filters_for`.
     """
 
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: Space, conv_filters: Filters | None = None) -> None:
         super().__init__()
+        self._images: ImageEncoder | None = None
         self._scale = 1.0
         self._counts: list[int] | None = None
         self._start: Array | int = 0
@@ -36,15 +41,19 @@ class ObsEncoder(nn.Module):
         elif space.dtype == np.uint8 and isinstance(space, spaces.Box):
             self._scale = 1 / 255
         self.size = sum(self._counts) if self._counts else math.prod(space.shape or ())
+        if isinstance(space, spaces.Box) and (filters := filters_for(space, conv_filters)):
+            self._images = ImageEncoder(space, filters)
+            self.size = self._images.size
         if self._counts:
             offsets = np.concatenate([[0], np.cumsum(self._counts)[:-1]]) - self._start
             self.register_buffer("offsets", torch.from_numpy(offsets.astype(np.int64)), persistent=False)
 
     def forward(self, obs: torch.Tensor) -> torch.Tensor:
-        flat = obs.reshape(len(obs), -1)
         if self._counts is None:
-            flat = flat if flat.dtype == torch.float32 else flat.float()
-            return flat if self._scale == 1.0 else flat * self._scale
+            numbers = obs if obs.dtype == torch.float32 else obs.float()
+            numbers = numbers if self._scale == 1.0 else numbers * self._scale
+            return numbers.reshape(len(obs), -1) if self._images is None else self._images(numbers)
+        flat = obs.reshape(len(obs), -1)
         offsets = self.get_buffer("offsets")
         hot = torch.zeros(len(flat), self.size, device=flat.device)
         return hot.scatter_(1, flat.long() + offsets, 1.0)

@@ -93,7 +93,9 @@ class CQLPolicy(SoftPolicy[CQLConfig]):
 
     def _build(self, obs_space: Space, action_space: spaces.Box | spaces.Discrete) -> ConservativeActorCritic:
         assert isinstance(action_space, spaces.Box)
-        return ConservativeActorCritic(self._config, self._config.model, obs_space, action_space)
+        # Its parts learn by losses of their own, which leaves none for an encoder: images are taken as numbers.
+        model = self._config.model.model_copy(update={"conv_filters": ()})
+        return ConservativeActorCritic(self._config, model, obs_space, action_space)
 
     def learn_on_batch(self, batch: Batch) -> LearnInfo:
         """One update of alpha, then the actor, then the critics, each with what the one before it has become."""

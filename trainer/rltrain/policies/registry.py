@@ -5,6 +5,7 @@ from gymnasium import spaces
 from rltrain.api.config import ApexClassicConfig, CQLConfig, DDPPOConfig, DQNConfig, PlanConfig, R2D2Config, SACConfig
 from rltrain.api.errors import UnsupportedSpace
 from rltrain.models.spaces import OBSERVATION_SPACES, Space
+from rltrain.models.vision import filters_for
 from rltrain.policies.base import Policy
 from rltrain.policies.torch_policy import Seeds
 
@@ -35,6 +36,8 @@ def check_spaces(plan: str, config: PlanConfig, obs_space: Space, action_space: 
             f"plan {plan} can't take the observation space {obs_space}: all plans need one of {names}; "
             "flatten it with a wrapper (gymnasium.wrappers.FlattenObservation)"
         )
+    if isinstance(obs_space, spaces.Box):
+        filters_for(obs_space, config.model.conv_filters)
     policy = getattr(config, "policy", None)
     name = plan if policy is None else f"{plan} with policy {policy}"
     if not isinstance(action_space, ACTION_SPACES[name]):

@@ -79,8 +79,9 @@ def sac_losses(network: SoftActorCritic, target: TwinMLP, rows: Rows, target_ent
     q = network.q_taken(x, rows.actions)
     errors = q - wanted
     critics = 0.5 * (rows.weights * errors.square()).mean(dim=1).sum()
-    choice = network.choose(x, rows.noise)
-    lesser = network.q_of(network.critics, x, choice, frozen=True).amin(dim=0)
+    seen = x.detach()  # images are encoded as the critics want it; the actor alone would lose what it doesn't need
+    choice = network.choose(seen, rows.noise)
+    lesser = network.q_of(network.critics, seen, choice, frozen=True).amin(dim=0)
     actor = (choice.probs * (alpha * choice.logp - lesser)).sum(dim=1).mean()
     entropy = -(choice.probs * choice.logp).sum(dim=1).mean().detach()
     alpha_loss = network.alpha.log * (entropy - target_entropy)
