@@ -1,4 +1,4 @@
-"""Probe environments: `Const`, `Count`, `Short`, `Bad`, `Slow`, `Spaces`, `Identity`, each made for one question."""
+"""Probe environments, each made for one question."""
 
 import os
 import time
@@ -161,6 +161,23 @@ class Identity(gymnasium.Env[np.int64, np.int64]):
         reward = float(action == self._state)
         self._t, self._state = self._t + 1, self.np_random.integers(4)
         return self._state, reward, False, self._t == 100, {}
+
+
+class Recall(gymnasium.Env[np.int64, np.int64]):
+    """Shows 0 or 1 once, then twice 2; reward 1 for naming it at last: without a memory 1/2 is the most there is."""
+
+    observation_space = spaces.Discrete(3)
+    action_space = spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[np.int64, Info]:
+        super().reset(seed=seed)
+        self._t, self._shown = 0, self.np_random.integers(2)
+        return self._shown, {}
+
+    def step(self, action: np.int64) -> tuple[np.int64, float, bool, bool, Info]:
+        self._t += 1
+        over = self._t == 3
+        return np.int64(2), float(over and action == self._shown), over, False, {}
 
 
 SPACES: dict[str, spaces.Space[Any]] = {
