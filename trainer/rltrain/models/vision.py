@@ -55,17 +55,18 @@ def _sizes(space: spaces.Box, filters: Filters) -> list[tuple[int, int]]:
     return sizes
 
 
-class ImageEncoder(nn.Sequential):
+class ImageEncoder(nn.Module):
     """float32 (n, height, width, channels) -> (n, size): convolutions with ReLUs, then flattened."""
 
     def __init__(self, space: spaces.Box, filters: Filters) -> None:
+        super().__init__()
         channels = [space.shape[2], *(channels for channels, _, _ in filters)]
         layers: list[nn.Module] = []
         for (before, after), (_, kernel, stride) in zip(pairwise(channels), filters, strict=True):
             layers += [nn.Conv2d(before, after, kernel, stride), nn.ReLU()]
-        super().__init__(*layers)
+        self.layers = nn.Sequential(*layers)
         self.size = channels[-1] * math.prod(_sizes(space, filters)[-1])
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        out: torch.Tensor = super().forward(images.movedim(3, 1))
-        return out.flatten(1)
+        out: torch.Tensor = self.layers(images.movedim(3, 1)).flatten(1)
+        return out
