@@ -27,10 +27,10 @@ _OPTIONS: Final[dict[str, Any]] = {
 def main() -> None:
     """Compile what is asked for."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    os.nice(10)
     # What it finds out about the processor, by compiling, is kept as well.
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder() / "inductor")
     work: Work = pickle.load(sys.stdin.buffer)
+    os.nice(work.nice)
     torch.set_num_threads(work.threads)
     functions: dict[str, Function] = work.make().functions
     for request in work.requests:

@@ -29,11 +29,18 @@ class Request:
 
 @dataclass(frozen=True)
 class Work:
-    """What the process is told: see `rltrain.compiled.__main__`."""
+    """What the process is told: see `rltrain.compiled.__main__`.
+
+    Attributes:
+        make: makes the object whose functions they are.
+        threads: of torch.
+        nice: steps by which it gives way to whatever else runs on the machine.
+    """
 
     make: Callable[[], Any]
     requests: tuple[Request, ...]
     threads: int
+    nice: int
 
 
 def why_not() -> str | None:
@@ -49,13 +56,13 @@ def why_not() -> str | None:
 
 
 class Build:
-    """A compiling process, which ends with this one and gives way to whatever else runs on the machine."""
+    """A compiling process, which ends with this one."""
 
     def __init__(self, process: subprocess.Popen[bytes], errors: IO[bytes]) -> None:
         self._process, self._errors = process, errors
 
     @classmethod
-    def begin(cls, make: Callable[[], Any], requests: Sequence[Request]) -> Self | None:
+    def begin(cls, make: Callable[[], Any], requests: Sequence[Request], *, nice: int) -> Self | None:
         """Start one, unless another one is at work on this machine."""
         with (folder() / "lock").open("ab") as lock, tempfile.TemporaryFile() as work:
             try:
@@ -63,7 +70,7 @@ class Build:
             except BlockingIOError:
                 return None
             # Between two of our own processes; never read from what is stored.
-            pickle.dump(Work(make, tuple(requests), torch.get_num_threads()), work)
+            pickle.dump(Work(make, tuple(requests), torch.get_num_threads(), nice), work)
             work.seek(0)
             errors = tempfile.TemporaryFile()  # noqa: SIM115 - read when the process has ended
             process = subprocess.Popen(

@@ -21,6 +21,8 @@ PAYS_AFTER: Final = 10.0
 """Seconds spent in functions without native code before it is made: about what making it costs."""
 SHARE: Final = 0.02
 """Of these seconds, below which a function isn't worth the compiler's time."""
+NICE: Final = 10
+"""Of a compiler beside training."""
 LOOK_SECONDS: Final = 0.5
 TRIES: Final = 3
 """Calls on which native code may differ from the plain function: a tie may be broken either way, once."""
@@ -107,7 +109,7 @@ class Library:
         wanted = [each for each in self._entries.values() if each.seconds >= least and not each.path.exists()]
         missing = [Request(each.function.name, each.signature, each.path) for each in wanted]
         if missing:
-            self._build = Build.begin(self._make, missing)
+            self._build = Build.begin(self._make, missing, nice=0 if self._always else NICE)
 
     def _adopt(self, entry: _Entry, arguments: Sequence[Argument]) -> bool:
         """Take native code into use, once it has done as the plain function does with these arguments."""

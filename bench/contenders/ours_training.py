@@ -1,0 +1,97 @@
+"""rltrain: env steps a second of a whole run by the command line, from the lines of its results.
+
+Also the seconds from the command's start to the first update, and whether memory grows.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+CARTPOLE = {"id": "CartPole-v1"}
+PENDULUM = {"id": "Pendulum-v1"}
+MLP_64 = {"fcnet_hiddens": [64, 64], "fcnet_activation": "tanh"}
+QUICK = {"timesteps_per_iteration": 200, "min_time_s_per_reporting": 0.2}
+DQN = {"model": {"fcnet_hiddens": [256], "fcnet_activation": "tanh"}, "hiddens": [], **QUICK}
+DDPPO = {"model": MLP_64, "sgd_minibatch_size": 50, "num_sgd_iter": 10}
+SAC = {"policy": "SAC", "learning_starts": 500, **QUICK}
+APEX = {"model": MLP_64, "hiddens": [], "num_envs_per_worker": 64, "n_step": 3, "learning_starts": 10_000, **QUICK}
+
+SPECS: dict[str, dict[str, Any]] = {
+    "dqn": {"plan": "DQN", "env": CARTPOLE, "config": DQN},
+    "ppo": {"plan": "DDPPO", "env": CARTPOLE, "config": DDPPO, "workers": {"replicas": 2}},
+    "ppo1": {"plan": "DDPPO", "env": CARTPOLE, "config": DDPPO, "workers": {"replicas": 1}},
+    "sac": {"plan": "OffPolicy", "env": PENDULUM, "config": SAC},
+    "apex": {
+        "plan": "Apex",
+        "env": CARTPOLE,
+        "config": {**APEX, "buffer_size": 100_000, "optimizer": {"num_replay_buffer_shards": 1}},
+        "rollouts": {"replicas": 2},
+    },
+}
+WARMUP = {"dqn": 1500, "ppo": 3000, "ppo1": 3000, "sac": 520, "apex": 20_000}
+
+
+def main(name: str, seconds: float, mode: str) -> None:
+    """Run until `seconds` after the warm-up, and print the result as a line of JSON."""
+    spec = SPECS[name]
+    spec["config"] = {**spec["config"], "compile": mode}
+    spec |= {"seed": 1, "stop": {"envSteps": 10**9}, "checkpoint": {"everySeconds": 3600}}
+    job = {"apiVersion": "rltrain.dev/v1alpha1", "kind": "RLTrainingJob", "metadata": {"name": f"bench-{name}"}}
+    with tempfile.TemporaryDirectory() as folder:
+        manifest, run = Path(folder) / "job.yaml", Path(folder) / "run"
+        manifest.write_text(json.dumps({**job, "spec": spec}))
+        command = [str(Path(sys.executable).parent / "rltrain"), "run", str(manifest), "--out", str(run)]
+        begun = time.perf_counter()
+        with (Path(folder) / "log").open("wb") as log:
+            process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, "NO_COLOR": "1"})
+        try:
+            result = watch(run / "results.jsonl", process, WARMUP[name], seconds, begun)
+        finally:
+            process.terminate()
+            process.wait()
+        if not result:
+            sys.exit((Path(folder) / "log").read_text()[-2000:])
+    print(json.dumps(result))
+
+
+def watch(results: Path, process: "subprocess.Popen[bytes]", warmup: int, seconds: float, begun: float) -> Any:
+    """Steps a second between the first line after the warm-up and the last; nothing if the run ended before."""
+    first: dict[str, Any] | None = None
+    to_update: float | None = None
+    cpu = 0.0
+    while process.poll() is None:
+        time.sleep(0.2)
+        lines = results.read_text().splitlines() if results.exists() else []
+        if not lines:
+            continue
+        last = json.loads(lines[-1]) if lines[-1].endswith("}") else json.loads(lines[-2])
+        if to_update is None and last["trained_steps"]:
+            to_update = time.perf_counter() - begun
+        if first is None:
+            if last["env_steps"] >= warmup:
+                first, cpu = last, cpu_seconds(process.pid)
+        elif last["time_s"] - first["time_s"] >= seconds:
+            took = last["time_s"] - first["time_s"]
+            return {
+                "steps_per_s": (last["env_steps"] - first["env_steps"]) / took,
+                "steps_per_cpu_s": (last["env_steps"] - first["env_steps"]) / (cpu_seconds(process.pid) - cpu),
+                "trained_per_s": (last["trained_steps"] - first["trained_steps"]) / took,
+                "first_update_s": to_update,
+                "timers_ms": last["timers_ms"],
+            }
+    return None
+
+
+def cpu_seconds(pid: int) -> float:
+    """Processor time of the driver's process, without the workers'."""
+    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], float(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else "Always")

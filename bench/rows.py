@@ -1,0 +1,120 @@
+"""What is measured: each row's contenders, which do the same work, and the ratios that are wanted of them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parent.parent
+CONTENDERS: Final = ROOT / "bench" / "contenders"
+SECONDS: Final = 15
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A script of `contenders/`, run by an environment's Python; its last line of output is JSON with its rates."""
+
+    script: str
+    arguments: tuple[str, ...]
+    environment: str = ".venv"
+
+    def command(self) -> list[str]:
+        """As a process is started."""
+        return [str(ROOT / self.environment / "bin" / "python"), str(CONTENDERS / self.script), *self.arguments]
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A quotient of two contenders' figures.
+
+    Attributes:
+        of, to: "contender" or "contender:figure"; without `to` the figure itself is reported.
+    """
+
+    name: str
+    of: str
+    to: str | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One table row: contenders by name, and the ratios between them."""
+
+    about: str
+    contenders: dict[str, Contender]
+    ratios: tuple[Ratio, ...]
+
+
+def ours(name: str, mode: str = "Always") -> Contender:
+    """A whole run of ours by the command line."""
+    return Contender("ours_training.py", (name, str(SECONDS), mode))
+
+
+def peers(algorithm: str) -> dict[str, Contender]:
+    """Stable-Baselines3 and RLlib."""
+    arguments, environment = (algorithm, str(SECONDS)), ".bench/sb3-rllib"
+    return {
+        "sb3": Contender("peer_sb3.py", arguments, environment),
+        "rllib": Contender("peer_rllib.py", arguments, environment),
+    }
+
+
+ROWS: Final[dict[str, Row]] = {
+    "dqn": Row(
+        "DQN, CartPole, prioritised, batch 32, an update each 4 steps, net [256]: env steps/s",
+        {"ours": ours("dqn"), "plain": ours("dqn", "Never"), **peers("dqn")},
+        (Ratio("x SB3", "ours", "sb3"), Ratio("x RLlib", "ours", "rllib"), Ratio("x without compile", "ours", "plain")),
+    ),
+    "ppo": Row(
+        "DD-PPO, CartPole, 2 ranks, 1,000 steps x 10 epochs, minibatch 100, nets [64, 64]: env steps/s",
+        {
+            "ours": ours("ppo"),
+            **peers("ppo"),
+            "sample_factory": Contender("peer_sample_factory.py", (str(SECONDS),), ".bench/sample-factory"),
+        },
+        (
+            Ratio("x SB3", "ours", "sb3"),
+            Ratio("x RLlib", "ours", "rllib"),
+            Ratio("x Sample Factory", "ours", "sample_factory"),
+        ),
+    ),
+    "ranks": Row(
+        "DD-PPO, 1 -> 2 ranks of 500 steps each: env steps/s",
+        {"one": ours("ppo1"), "two": ours("ppo")},
+        (Ratio("2 ranks x 1 rank", "two", "one"),),
+    ),
+    "sac": Row(
+        "SAC, Pendulum, batch 256, nets 256x256, an update each step: env steps/s",
+        {"ours": ours("sac"), **peers("sac")},
+        (Ratio("x SB3", "ours", "sb3"), Ratio("x RLlib", "ours", "rllib")),
+    ),
+    "replay": Row(
+        "Prioritised replay, 1M transitions, batch 512: batches a second of processor time",
+        {"ours": Contender("ours_replay.py", ("6",)), "heap": Contender("heap_replay.py", ("6",))},
+        (
+            Ratio("samples/s", "ours:samples_per_s"),
+            Ratio("priority updates/s", "ours:updates_per_s"),
+            Ratio("samples x heap", "ours:samples_per_s", "heap:samples_per_s"),
+            Ratio("updates x heap", "ours:updates_per_s", "heap:updates_per_s"),
+        ),
+    ),
+    "sampling": Row(
+        "Sampling, CartPole, net [64, 64], 3-step: env steps a second of processor time",
+        {"1 env": Contender("ours_sampling.py", ("1", "5")), "64 envs": Contender("ours_sampling.py", ("64", "5"))},
+        (Ratio("steps/s, 1 env", "1 env"), Ratio("steps/s, 64 envs", "64 envs")),
+    ),
+    "weights": Row(
+        "Weight sync to 2 workers, 130,000 parameters: syncs/s",
+        {"ours": Contender("ours_weights.py", ("3",))},
+        (Ratio("syncs/s", "ours:syncs_per_s"),),
+    ),
+    "start": Row(
+        "DQN, from the command's start to the first reported update: seconds",
+        {"ours": Contender("ours_training.py", ("dqn", "1", "Auto"))},
+        (Ratio("seconds", "ours:first_update_s"),),
+    ),
+    "apex": Row(
+        "Ape-X, CartPole, 2 workers of 64 envs, one shard: sampled env steps/s",
+        {"ours": ours("apex")},
+        (Ratio("steps/s", "ours"), Ratio("trained/s", "ours:trained_per_s")),
+    ),
+}
