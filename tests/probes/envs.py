@@ -199,5 +199,14 @@ SPACES: dict[str, spaces.Space[Any]] = {
     "dict": spaces.Dict({"a": spaces.Discrete(2)}),
     "tuple": spaces.Tuple([spaces.Discrete(2)]),
     "text": spaces.Text(3),
+    "text in a dict": spaces.Dict({"a": spaces.Text(3)}),
+    "parts": spaces.Dict(
+        {
+            "image": spaces.Box(0, 255, (9, 8, 2), np.uint8),
+            "pair": spaces.Tuple([spaces.Discrete(3, start=-1), spaces.Box(-np.inf, np.inf, (2, 1), np.float64)]),
+            "bits": spaces.MultiBinary(2),
+        }
+    ),
+    "images": spaces.Tuple([spaces.Box(0, 255, (2, 2, 1), np.uint8), spaces.Box(0, 255, (3,), np.uint8)]),
 }
 """Awkward spaces by name, so that a manifest's kwargs can ask for them."""

@@ -119,7 +119,7 @@ def test_dqn_takes_discrete_actions_from_any_start(act: str) -> None:
         ("DQN", {"act": "unit"}, r"plan DQN can't take the action space Box.*plans that take it: CQL, DDPPO"),
         ("DQN", {"act": "multi"}, r"MultiDiscrete.*plans that take it: DDPPO"),
         ("DDPPO", {"act": "tuple"}, r"plan DDPPO can't take the action space Tuple.*no plan takes it"),
-        ("DDPPO", {"obs": "dict"}, r"observation space Dict.*FlattenObservation"),
+        ("DDPPO", {"obs": "text in a dict"}, r"observation space Dict.*FlattenObservation"),
         ("DQN", {"obs": "text"}, r"observation space Text"),
     ],
 )

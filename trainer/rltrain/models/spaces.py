@@ -10,19 +10,21 @@ import torch
 from gymnasium import spaces
 from torch import nn
 
+from rltrain.models.packing import PLAIN_SPACES, PackedBox
 from rltrain.models.vision import Filters, ImageEncoder, filters_for
 from rltrain.state import Array
 
 Space: TypeAlias = gymnasium.Space[Any]
 
-OBSERVATION_SPACES = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
+OBSERVATION_SPACES = PLAIN_SPACES
 """Observation spaces that `ObsEncoder` takes."""
 
 
 class ObsEncoder(nn.Module):
     """Observations (n, *shape) of the space's dtype -> float32 (n, size).
 
-    Boxes are flattened (uint8 as fractions of 255), images after convolutions; discrete components one-hot encoded.
+    Boxes are flattened (uint8 as fractions of 255), images after convolutions; discrete components one-hot encoded;
+    of packed observations each part by itself, one after the other.
 
     Args:
         conv_filters: of images, see `filters_for`.
@@ -31,6 +33,19 @@ class ObsEncoder(nn.Module):
     def __init__(self, space: Space, conv_filters: Filters | None = None) -> None:
         super().__init__()
         self._images: ImageEncoder | None = None
+        self._parts: nn.ModuleList | None = None
+        self.size: int
+        if isinstance(space, PackedBox):
+            self._cuts = space.ends[:-1]
+            self._shapes = [part.shape or () for part in space.parts]
+            images = [isinstance(part, spaces.Box) and len(part.shape) == 3 for part in space.parts]
+            encoders = [
+                ObsEncoder(part, conv_filters if image else None)
+                for part, image in zip(space.parts, images, strict=True)
+            ]
+            self._parts = nn.ModuleList(encoders)
+            self.size = sum(encoder.size for encoder in encoders)
+            return
         self._scale = 1.0
         self._counts: list[int] | None = None
         self._start: Array | int = 0
@@ -49,6 +64,9 @@ class ObsEncoder(nn.Module):
             self.register_buffer("offsets", torch.from_numpy(offsets.astype(np.int64)), persistent=False)
 
     def forward(self, obs: torch.Tensor) -> torch.Tensor:
+        if self._parts is not None:
+            columns = zip(self._parts, obs.tensor_split(self._cuts, dim=1), self._shapes, strict=True)
+            return torch.cat([encode(part.reshape(-1, *shape)) for encode, part, shape in columns], dim=1)
         if self._counts is None:
             numbers = obs if obs.dtype == torch.float32 else obs.float()
             numbers = numbers if self._scale == 1.0 else numbers * self._scale
@@ -57,6 +75,18 @@ class ObsEncoder(nn.Module):
         offsets = self.get_buffer("offsets")
         hot = torch.zeros(len(flat), self.size, device=flat.device)
         return hot.scatter_(1, flat.long() + offsets, 1.0)
+
+
+def check_filters(space: Space, conv_filters: Filters | None) -> None:
+    """Refuse convolutions that don't fit a space's images.
+
+    Raises:
+        UnsupportedSpace: with what to do instead.
+    """
+    parts = [part for part in space.parts if len(part.shape or ()) == 3] if isinstance(space, PackedBox) else [space]
+    for part in parts:
+        if isinstance(part, spaces.Box):
+            filters_for(part, conv_filters)
 
 
 def action_mapping(space: Space) -> Callable[[Array], Array]:

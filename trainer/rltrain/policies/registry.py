@@ -4,8 +4,7 @@ from gymnasium import spaces
 
 from rltrain.api.config import ApexClassicConfig, CQLConfig, DDPPOConfig, DQNConfig, PlanConfig, R2D2Config, SACConfig
 from rltrain.api.errors import UnsupportedSpace
-from rltrain.models.spaces import OBSERVATION_SPACES, Space
-from rltrain.models.vision import filters_for
+from rltrain.models.spaces import OBSERVATION_SPACES, Space, check_filters
 from rltrain.policies.base import Policy
 from rltrain.policies.torch_policy import Seeds
 
@@ -33,11 +32,10 @@ def check_spaces(plan: str, config: PlanConfig, obs_space: Space, action_space: 
     if not isinstance(obs_space, OBSERVATION_SPACES):
         names = ", ".join(kind.__name__ for kind in OBSERVATION_SPACES)
         raise UnsupportedSpace(
-            f"plan {plan} can't take the observation space {obs_space}: all plans need one of {names}; "
-            "flatten it with a wrapper (gymnasium.wrappers.FlattenObservation)"
+            f"plan {plan} can't take the observation space {obs_space}: all plans need one of {names}, or a Dict or "
+            "Tuple of these; flatten it with a wrapper (gymnasium.wrappers.FlattenObservation)"
         )
-    if isinstance(obs_space, spaces.Box):
-        filters_for(obs_space, config.model.conv_filters)
+    check_filters(obs_space, config.model.conv_filters)
     policy = getattr(config, "policy", None)
     name = plan if policy is None else f"{plan} with policy {policy}"
     if not isinstance(action_space, ACTION_SPACES[name]):

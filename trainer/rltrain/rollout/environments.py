@@ -11,6 +11,8 @@ from gymnasium.vector import AutoresetMode
 from rltrain.api.errors import EnvironmentFailed, UnknownEnvironment
 from rltrain.api.job import EnvSpec
 from rltrain.api.nearest import did_you_mean
+from rltrain.models.packing import PackedBox, pack_space
+from rltrain.state import Array
 from rltrain.user_code import import_module
 
 Env: TypeAlias = gymnasium.Env[Any, Any]
@@ -19,6 +21,17 @@ VectorEnv: TypeAlias = gymnasium.vector.VectorEnv[Any, Any, Any]
 
 WORKER_INDEX_VARIABLE = "RLTRAIN_WORKER_INDEX"
 """Set while an environment is made, so that its constructor can tell workers apart (ports, levels)."""
+
+
+class PackedObservations(gymnasium.ObservationWrapper[Array, Any, Any]):
+    """An environment whose observations of several parts come as one row."""
+
+    def __init__(self, env: Env, space: PackedBox) -> None:
+        super().__init__(env)
+        self._packed = self.observation_space = space
+
+    def observation(self, observation: Any) -> Array:
+        return self._packed.pack(observation)
 
 
 def make_env(spec: EnvSpec, worker: int = 0) -> Env:
@@ -48,13 +61,15 @@ def make_env(spec: EnvSpec, worker: int = 0) -> Env:
         ) from error
     if not isinstance(env, gymnasium.Env):
         raise UnknownEnvironment(f"{spec.id!r} is not a gymnasium.Env but {type(env).__name__}")
-    return env
+    packed = pack_space(env.observation_space)
+    return env if packed is None else PackedObservations(env, packed)
 
 
 def make_native_vector(spec: EnvSpec, num_envs: int, worker: int = 0) -> VectorEnv | None:
     """Make the vector environment that an id brings along, or None where it has none that fits.
 
-    Only the next-step autoreset mode fits: its steps at an episode's end carry the final observation.
+    Only the next-step autoreset mode fits: its steps at an episode's end carry the final observation. Observations of
+    several parts don't.
     """
     _import_modules(spec)
     if spec.id not in gymnasium.registry:
@@ -66,7 +81,10 @@ def make_native_vector(spec: EnvSpec, num_envs: int, worker: int = 0) -> VectorE
     with contextlib.suppress(Exception):  # what is wrong shows, with its message, in `make_env`
         envs = gymnasium.make_vec(spec.id, num_envs=num_envs, vectorization_mode="vector_entry_point", **spec.kwargs)
         mode = envs.metadata.get("autoreset_mode")
-        if mode in (AutoresetMode.NEXT_STEP, AutoresetMode.NEXT_STEP.value):
+        if pack_space(envs.single_observation_space) is None and mode in (
+            AutoresetMode.NEXT_STEP,
+            AutoresetMode.NEXT_STEP.value,
+        ):
             return envs
         envs.close()
     return None
