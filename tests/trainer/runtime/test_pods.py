@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from rltrain.api.names import ROLES
 from trainer.runtime.processes import kill_tree
 
 MANIFEST = """
@@ -34,6 +35,31 @@ spec:
   stop: {envSteps: 6000}
   checkpoint: {everySeconds: 0.2, keep: 1000}
 """
+APEX = """
+apiVersion: rltrain.dev/v1alpha1
+kind: RLTrainingJob
+metadata: {name: pods}
+spec:
+  plan: Apex
+  env: {id: CartPole-v1}
+  config:
+    num_envs_per_worker: 4
+    rollout_fragment_length: 16
+    learning_starts: 200
+    buffer_size: 5000
+    train_batch_size: 16
+    training_intensity: 1
+    min_time_s_per_reporting: 0
+    timesteps_per_iteration: 200
+    optimizer: {num_replay_buffer_shards: 2}
+    model: {fcnet_hiddens: [16]}
+    hiddens: [16]
+  rollouts: {replicas: 1}
+  replay: {replicas: 1}
+  learners: {replicas: 1}
+  stop: {envSteps: 20000}
+  checkpoint: {everySeconds: 1}
+"""
 PATIENCE = 120
 """Seconds after which a test that waits gives up; nothing is measured by it."""
 
@@ -49,20 +75,20 @@ def free_ports(count: int) -> list[int]:
 class Machine:
     """Starts "pods" that share a folder and a loopback interface."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, manifest: str) -> None:
         self.folder = folder
         self.data = folder / "data"
         self.data.mkdir()
         (folder / "home").mkdir()
-        (folder / "job.yaml").write_text(MANIFEST)
-        self.gcs, *self._ports = free_ports(9)
+        (folder / "job.yaml").write_text(manifest)
+        self.gcs, *self._ports = free_ports(1 + 4 * len(ROLES))
         self.started: list[subprocess.Popen[bytes]] = []
 
     def start(self, role: str) -> "subprocess.Popen[bytes]":
-        offset = 0 if role == "head" else 4
+        place = ROLES.index(role)
         names = ("NODE_MANAGER", "OBJECT_MANAGER", "RUNTIME_ENV_AGENT", "METRICS_EXPORT")
-        ports = {f"RLTRAIN_{name}_PORT": str(self._ports[offset + at]) for at, name in enumerate(names)}
-        low = 30000 + 1000 * (os.getpid() % 20) + 100 * offset
+        ports = {f"RLTRAIN_{name}_PORT": str(self._ports[4 * place + at]) for at, name in enumerate(names)}
+        low = 30000 + 1000 * (os.getpid() % 20) + 100 * place
         environment = {
             **os.environ,
             **ports,
@@ -108,12 +134,12 @@ class Machine:
 
 
 @pytest.fixture
-def machine() -> Iterator[Machine]:
+def machine(request: pytest.FixtureRequest) -> Iterator[Machine]:
     # Ray's sockets need a short path.
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="pods-", dir="/tmp", ignore_cleanup_errors=True) as folder:
-        machine = Machine(Path(folder))
+        machine = Machine(Path(folder), getattr(request, "param", MANIFEST))
         try:
             yield machine
         finally:
@@ -165,3 +191,33 @@ def test_terminated_head_saves_and_exits_143(machine: Machine) -> None:
     newest = max(path.name for path in (run / "checkpoints").iterdir())
     assert termination["checkpoint"].endswith(newest)
     assert int(newest.split("-")[0]) == termination["env_steps"]
+
+
+@pytest.mark.parametrize("machine", [APEX], indirect=True)
+def test_ape_xs_shards_and_learner_are_where_their_roles_are_and_losing_those_machines_stops_nothing(
+    machine: Machine,
+) -> None:
+    run = machine.data / "uid"
+    nodes = {role: machine.start(role) for role in ("rollouts", "replay", "learners")}
+    head = machine.start("head")
+
+    def counters() -> dict[str, int]:
+        lines = (run / "results.jsonl").read_text().splitlines() if (run / "results.jsonl").exists() else []
+        found: dict[str, int] = json.loads(lines[-1])["counters"] if lines else {}
+        return found
+
+    machine.wait("updates", lambda: counters().get("num_env_steps_trained", 0) > 500, head, *nodes.values())
+    machine.wait("a checkpoint", lambda: list(run.glob("checkpoints/*/checkpoint.json")), head)
+    for role, lost, count in (("replay", "num_replay_shards_lost", 2), ("learners", "num_learners_lost", 1)):
+        kill_tree(nodes[role].pid)
+        nodes[role].wait()
+        nodes[role] = machine.start(role)
+        machine.wait(f"the loss of the {role}", lambda lost=lost: counters().get(lost, 0), head)  # type: ignore[misc]
+        assert counters()[lost] >= count, "one that was made again there before the loss was noticed is lost again"
+        trained = counters()["num_env_steps_trained"]
+        machine.wait("more updates", lambda t=trained: counters()["num_env_steps_trained"] > t + 200, head)  # type: ignore[misc]
+    assert counters()["num_replay_shards_restored"] == 2
+    machine.wait("the head's end", lambda: head.poll() is not None)
+    assert head.returncode == 0, machine.logs()
+    machine.wait("the nodes' end", lambda: all(node.poll() is not None for node in nodes.values()))
+    assert [node.returncode for node in nodes.values()] == [0, 0, 0], machine.logs()
