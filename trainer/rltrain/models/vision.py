@@ -33,7 +33,9 @@ def filters_for(space: spaces.Box, given: Filters | None) -> Filters:
     if given is None:
         shorter = min(space.shape[:2]) if len(space.shape) == 3 else 0
         return next((filters for side, filters in _BY_SIDE if shorter >= side), ())
-    if given and len(space.shape) != 3:
+    if not given:
+        return given
+    if len(space.shape) != 3:
         raise UnsupportedSpace(
             f"model.conv_filters are for images (height, width, channels), but the observation space is {space}: "
             "leave them out"
