@@ -32,6 +32,9 @@ def policy(seed: int = 1, burn_in: int = 4, learnt: int = 3, **options: Any) -> 
     made = R2D2Policy(config, OBS, spaces.Discrete(4), Seeds(seed))
     other = R2D2Policy(config, OBS, spaces.Discrete(4), Seeds(seed + 1))
     made._target_flat.set(other.get_weights())
+    # Of larger weights, for which other actions are the best ones at other steps.
+    made._flat.vector.mul_(4)
+    made._target_flat.vector.mul_(4)
     return made
 
 

@@ -131,7 +131,7 @@ def _problem(root: Node, error: ErrorDetails, variant: str | None) -> Problem:
     if kind == "value_error":
         return _relation(root, path, str(context["error"]))
     if kind == "literal_error":
-        return _choice(root, path, given)
+        return _choice(root, path, given, variant)
     message, hint = _words(kind, given, context)
     if _TYPES.get(kind) == "an object":
         hint = _example(path, variant)
@@ -212,17 +212,17 @@ def _name_words(given: Any, message: str | None) -> tuple[str | None, str | None
     return message, None
 
 
-def _choice(root: Node, path: Path, given: Any) -> Problem:
-    allowed = _allowed(path)
+def _choice(root: Node, path: Path, given: Any, variant: str | None) -> Problem:
+    allowed = _allowed(path, variant)
     message = f"must be {'one of ' if len(allowed) > 1 else ''}{', '.join(allowed)}, not {_shown(given)}"
     close = nearest(given, allowed) if isinstance(given, str) else []
     return problem(path, root.find(path)[0], message, question(*close) if close and len(allowed) > 1 else None)
 
 
-def _allowed(path: Path) -> list[str]:
-    """Values of a Literal field, for any plan."""
-    for variant in variants():
-        if (field := sections(variant).get(_section(path), {}).get(str(path[-1]))) is not None:
+def _allowed(path: Path, variant: str | None) -> list[str]:
+    """Values of a Literal field of this variant or, where that isn't known, of any."""
+    for each in (variant, *variants()):
+        if (field := sections(each).get(_section(path), {}).get(str(path[-1]))) is not None:
             options = [option for part in get_args(field.annotation) for option in (get_args(part) or (part,))]
             return [str(option) for option in options if isinstance(option, str)]
     return []

@@ -26,6 +26,7 @@ class R2D2Config(QLearningConfig):
 
     policy: Literal["R2D2"]
     """The algorithm."""
+    compile: Literal["Auto", "Never"] = "Auto"
     lr: PositiveFloat = 1e-4
     gamma: Fraction = 0.997
     adam_epsilon: PositiveFloat = 1e-3
