@@ -13,6 +13,7 @@ from rltrain.policies.sac import Rows
 from rltrain.policies.torch_policy import Seeds
 from rltrain.rollout import columns as c
 from rltrain.state import Array, content_hash
+from trainer.policies.test_native import recorded
 from trainer.policies.test_sac import BOX, OBS, SMALL, actor_outputs, batch, drawn, forward, q_taken, rows_of
 
 
@@ -181,3 +182,17 @@ def test_stats_are_told_by_name() -> None:
     stats = policy().learn_on_batch(batch()).stats
     assert set(CQL_STATS) <= stats.keys()
     assert all(math.isfinite(value) for value in stats.values())
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"bc_iters": 2}, {"lagrangian": True}], ids=["plain", "imitating", "lagrangian"]
+)
+def test_what_the_compiler_is_given_learns_the_same(options: dict[str, Any]) -> None:
+    plain, traced, rows = policy(**options), policy(**options), batch()
+    recorded(traced)
+    for _ in range(3):
+        for each in (plain, traced):
+            each.learn_on_batch(rows)
+            each.update_target()
+    for name, weights in plain.get_weights().items():
+        np.testing.assert_allclose(traced.get_weights()[name], weights, atol=1e-5, err_msg=name)

@@ -15,6 +15,7 @@ from rltrain.policies.torch_policy import Seeds
 from rltrain.rollout import columns as c
 from rltrain.rollout.batch import Batch
 from rltrain.state import Array, content_hash
+from trainer.policies.test_native import recorded
 
 OBS = spaces.Box(-1, 1, (3,))
 BOX = spaces.Box(np.array([0.0, -5.0], np.float32), np.array([1.0, 3.0], np.float32))
@@ -252,3 +253,15 @@ def test_stats_tell_alpha_entropy_values_and_losses() -> None:
     stats = policy().learn_on_batch(batch()).stats
     assert {"alpha", "entropy", "mean_q", "min_q", "max_q", "actor_loss", "critic_loss", "alpha_loss"} <= stats.keys()
     assert all(math.isfinite(value) for value in stats.values())
+
+
+@SPACES
+def test_what_the_compiler_is_given_learns_the_same(space: spaces.Box | spaces.Discrete) -> None:
+    plain, traced, rows = policy(space), policy(space), batch(space)
+    recorded(traced)
+    for _ in range(3):
+        for each in (plain, traced):
+            each.learn_on_batch(rows)
+            each.update_target()
+    for name, weights in plain.get_weights().items():
+        np.testing.assert_allclose(traced.get_weights()[name], weights, atol=1e-5, err_msg=name)

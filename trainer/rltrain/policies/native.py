@@ -17,13 +17,17 @@ from rltrain.policies.torch_policy import TorchPolicy
 
 _NOT_TRACED: Final = frozenset(
     {
+        "bc_iters",
         "before_learn_on_batch",
         "buffer_size",
         "compile",
         "entropy_coeff",
         "entropy_coeff_schedule",
+        "evaluation_interval",
+        "evaluation_num_episodes",
         "exploration_config",
         "gamma",
+        "input",
         "keep_local_weights_in_sync",
         "lambda",
         "learning_starts",
@@ -41,6 +45,7 @@ _NOT_TRACED: Final = frozenset(
         "rollout_fragment_length",
         "sgd_minibatch_size",
         "target_network_update_freq",
+        "tau",
         "timesteps_per_iteration",
         "train_batch_size",
         "training_intensity",
