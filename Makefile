@@ -59,6 +59,10 @@ test: lint ## check and the tests that need no cluster; types are checked while 
 unit: $(VENV)/installed
 	$(BIN)/pytest -m "not cluster" $(ARGS)
 
+.PHONY: mutants
+mutants: $(VENV)/installed ## break the plans' meaning in many small ways, and see each named test fail; ARGS=words chooses
+	PYTHONPATH=tests $(BIN)/python -m mutants $(ARGS)
+
 .PHONY: cluster
 cluster: $(VENV)/installed ## bring a test cluster up with the images in it: kind, or a node of this machine
 	$(TESTBED) up

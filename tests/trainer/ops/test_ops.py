@@ -1,8 +1,9 @@
 """What single operators do, in serial mode with real workers."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 from rltrain.api.errors import InvalidManifest, TrainingFailed
@@ -16,13 +17,17 @@ from rltrain.ops import (
     Replay,
     StandardMetricsReporting,
     StoreToReplayBuffer,
+    UpdatePriorities,
     UpdateTargetNetwork,
     agree_on_minibatches,
 )
 from rltrain.ops.ranks import Size
 from rltrain.ops.rollouts import Delivered
+from rltrain.ops.train import Trained
+from rltrain.policies.base import LearnInfo
 from rltrain.replay.buffer import ReplayBuffer
 from rltrain.rollout.batch import Batch
+from rltrain.rollout.columns import BATCH_INDEXES, OBS
 from rltrain.rollout.worker import RolloutWorker
 from rltrain.runtime.build import Training
 from rltrain.state import content_hash
@@ -110,6 +115,18 @@ def test_replay_is_not_ready_before_it_is_warm_and_storing_earns_nothing_until_t
     assert replay.pull() is NOT_READY
 
 
+def test_priorities_go_to_the_slots_that_were_drawn(metrics: MetricsContext) -> None:
+    buffer = ReplayBuffer(8, alpha=1.0, eps=1e-9, seed=1)
+    buffer.add(Batch({OBS: np.arange(8, dtype=np.float32)[:, None]}))
+    batch = buffer.sample(4)
+    assert batch is not None
+    td_error = 10.0 + batch[OBS][:, 0]  # of the transition itself
+    UpdatePriorities(buffer)(Trained(batch, LearnInfo({}, td_error)))
+    priorities = buffer.get_state()["priorities"]
+    for slot in batch[BATCH_INDEXES]:
+        assert priorities[slot] == pytest.approx(10 + slot)
+
+
 def test_dqn_stores_and_trains_in_turn(metrics: MetricsContext) -> None:
     config = {key: value for key, value in DQN["config"].items() if key != "training_intensity"}
     built = training({**DQN, "config": {**config, "learning_starts": 16}}, metrics)
@@ -157,21 +174,30 @@ def test_users_function_sees_each_train_batch_and_must_return_one() -> None:
 
 def test_ranks_agree_on_the_largest_minibatch_count_and_refuse_unequal_fragments() -> None:
     agree = agree_on_minibatches(40)
-    assert agree([Size(40, 4), Size(40, 4)]) == 4
+    assert agree([Size(40, 4), Size(40, 5)]) == 5
     with pytest.raises(TrainingFailed, match=r"40 steps, but they bring \[40, 35\]"):
         agree([Size(40, 4), Size(35, 4)])
 
 
-def test_ranks_that_drift_apart_are_found_out(metrics: MetricsContext) -> None:
+def in_weights(worker: RolloutWorker) -> None:
+    """Their sum stays what it was."""
+    weights = worker.get_weights()
+    first = next(array for array in weights.values() if array.size > 1)
+    first.flat[0], first.flat[1] = first.flat[1], first.flat[0]
+    worker.set_weights(weights)
+
+
+def in_the_optimizer(worker: RolloutWorker) -> None:
+    state = worker.policy.get_state()
+    state["optimizer"]["mean"][0] += 1e-6
+    worker.policy.set_state(state)
+
+
+@pytest.mark.parametrize("drift", [in_weights, in_the_optimizer])
+def test_ranks_that_drift_apart_are_found_out(drift: Callable[[RolloutWorker], None], metrics: MetricsContext) -> None:
     built = training(DDPPO, metrics)
     assert not isinstance(built.flow.pull(), Signal)
     built.workers.backend.result(built.workers.actors()[1].apply(drift))
     metrics.info["now"][0] += 10
     with pytest.raises(TrainingFailed, match="drifted apart"):
         built.flow.pull()
-
-
-def drift(worker: RolloutWorker) -> None:
-    weights = worker.get_weights()
-    next(iter(weights.values())).flat[0] += 1e-6
-    worker.set_weights(weights)

@@ -57,9 +57,9 @@ def test_non_finite_td_errors_are_refused_by_buffer_index_and_slot_and_change_no
 
 
 def test_a_td_error_of_zero_keeps_the_chance_that_eps_gives_it() -> None:
-    buffer = filled(capacity=2, count=2, eps=0.5, alpha=1.0)
+    buffer = filled(capacity=2, count=2, eps=0.5, alpha=0.5)
     set_td(buffer, [0.0, 1.0])
-    assert buffer.get_state()["priorities"].tolist() == [0.5, 1.5]
+    assert buffer.get_state()["priorities"].tolist() == [0.5**0.5, 1.5**0.5]
 
 
 def test_the_sign_of_a_td_error_does_not_matter() -> None:
