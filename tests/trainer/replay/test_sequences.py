@@ -50,7 +50,8 @@ def cut(shape: SequenceShape, batches: Sequence[Batch]) -> list[dict[str, Any]]:
 
 def fragments(stream: Batch, sizes: Sequence[int]) -> list[Batch]:
     """A stream of rows in pieces of these sizes, over and over."""
-    pieces, at = [], 0
+    pieces: list[Batch] = []
+    at = 0
     while at < stream.count:
         size = sizes[len(pieces) % len(sizes)]
         pieces.append(stream.slice(at, at + size))

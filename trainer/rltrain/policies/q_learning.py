@@ -25,6 +25,8 @@ class QLearningPolicy(TorchPolicy, Generic[N]):
         make: makes the network for a number of actions.
     """
 
+    _network: N
+
     def __init__(
         self,
         config: QLearningConfig,
