@@ -94,7 +94,7 @@ def test_pods_are_told_what_their_entry_point_reads_and_nothing_more(plan: str, 
             return super().__getitem__(name)
 
     told = {name for name in env(job(plan), role) if name.startswith("RLTRAIN_")}
-    Pod.from_environment(Recorded({name: "1" for name in told}))
+    Pod.from_environment(Recorded(dict.fromkeys(told, "1")))
 
     assert told <= read
 
