@@ -1,8 +1,12 @@
 """Calls that nobody waits for: their number is bounded, and their failures are seen."""
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from rltrain.flow.actors import Actor, Backend, Future, ShardFailure, ValueLost
+
+_REAPED: Final = 8
+"""Calls on their way from which it is worth asking which are done."""
 
 
 class Outstanding:
@@ -23,13 +27,16 @@ class Outstanding:
     def add(self, future: Future) -> None:
         """Look after one more."""
         self.pending.append(future)
-        self.reap()
+        if len(self.pending) >= _REAPED or not self._backend.parallel:
+            self.reap()
 
     @property
     def full(self) -> bool:
         """Whether there are as many as may be; what has been done meanwhile doesn't count."""
+        if self._limit is None or len(self.pending) < self._limit:
+            return False
         self.reap()
-        return self._limit is not None and len(self.pending) >= self._limit
+        return len(self.pending) >= self._limit
 
     def reap(self) -> None:
         """Take note of those that are done."""

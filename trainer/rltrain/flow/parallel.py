@@ -153,6 +153,7 @@ class ParallelIterator(Generic[T]):
         if not backend.parallel:
             return self._take_turns(f"{name}/turn")
         flying: list[Future] = []
+        ready: deque[Future] = deque()  # of those, as far as is known: asking costs more than an item
 
         def refill() -> None:
             self._shards.refresh()
@@ -162,16 +163,18 @@ class ParallelIterator(Generic[T]):
 
         def pull() -> T | Signal:
             refill()
-            ready = backend.wait(flying, 0.0) if flying else []
+            if not ready and flying:
+                ready.extend(backend.wait(flying, 0.0))
             if not ready:
                 return NOT_READY
-            future = ready[0]
+            future = ready.popleft()
             flying.remove(future)
             try:
                 item: T = backend.result(future)
             except ShardFailure as failure:
                 # The rest of what it owed will fail the same way; one report is enough.
                 flying[:] = [other for other in flying if other.actor is not future.actor]
+                ready.clear()
                 self._shards.failed([failure])
                 return PROGRESS
             self._shards.succeeded(future.actor)

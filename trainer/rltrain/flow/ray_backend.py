@@ -1,5 +1,6 @@
 """Ray back end: each actor is a process on a machine of its role."""
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from inspect import isgenerator
@@ -14,6 +15,8 @@ from rltrain.flow.threads import Changes, ThreadActor, ThreadFuture
 SLOT: Final = "slot"
 """Resource of which a machine has one for each actor that it can hold."""
 ROLE_LABEL: Final = "role"
+SWITCH_SECONDS: Final = 0.0005
+"""How long a thread may keep others of the driver's process waiting."""
 ANY_ROLE: Final = "any"
 """Role of a machine that takes actors of every role."""
 
@@ -111,14 +114,18 @@ class RayBackend:
         return actor
 
     def here(self, factory: Callable[[], Any], *, index: int) -> Actor:
+        # The driver's thread and this one take turns hundreds of times a second; 5 ms a turn would be most of it.
+        sys.setswitchinterval(SWITCH_SECONDS)
         return ThreadActor(factory, index, _fetch, self._changes)
 
     def wait(self, futures: Sequence[Future], timeout: float | None = None) -> list[Future]:
         if any(isinstance(future, ThreadFuture) for future in futures):
             return self._wait_for_threads_too(futures, timeout)
         references = {_own(future).reference: future for future in futures}
-        ready, _ = ray.wait(list(references), num_returns=1, timeout=timeout)
-        if ready:
+        ready: list[Any] = []
+        if timeout != 0.0:
+            ready, _ = ray.wait(list(references), num_returns=1, timeout=timeout)
+        if ready or timeout == 0.0:
             ready, _ = ray.wait(list(references), num_returns=len(references), timeout=0)
         return [references[reference] for reference in ready]
 
