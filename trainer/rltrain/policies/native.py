@@ -1,12 +1,11 @@
 """Native code for policies."""
 
-import inspect
 import json
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-import rltrain.models
 from rltrain.api.config import PlanConfig
 from rltrain.compiled.library import Library
 from rltrain.compiled.store import sources
@@ -15,6 +14,7 @@ from rltrain.policies.base import Policy
 from rltrain.policies.registry import make_policy
 from rltrain.policies.torch_policy import TorchPolicy
 
+_WRITTEN_IN: Final = ("rltrain.models.", "rltrain.policies.")
 _NOT_TRACED: Final = frozenset(
     {
         "bc_iters",
@@ -26,16 +26,13 @@ _NOT_TRACED: Final = frozenset(
         "evaluation_interval",
         "evaluation_num_episodes",
         "exploration_config",
-        "gamma",
         "input",
         "keep_local_weights_in_sync",
-        "lambda",
         "learning_starts",
         "lr",
         "lr_schedule",
         "metrics_num_episodes_for_smoothing",
         "min_time_s_per_reporting",
-        "n_step",
         "num_envs_per_worker",
         "num_sgd_iter",
         "prioritized_replay",
@@ -76,6 +73,11 @@ def use_native_code(
 
 def _code_of(policy: type[TorchPolicy]) -> str:
     """Digest of what a policy's functions are written in, so that changed code isn't taken for the old."""
-    classes = [Path(inspect.getfile(each)) for each in policy.__mro__ if each is not object]
-    models = sorted(Path(rltrain.models.__path__[0]).glob("*.py"))
-    return sources(*classes, *models)
+    found: set[str] = set()
+    waiting = [each.__module__ for each in policy.__mro__]
+    while waiting:
+        name = waiting.pop()
+        if name.startswith(_WRITTEN_IN) and name not in found:
+            found.add(name)
+            waiting += [getattr(value, "__module__", None) or "" for value in vars(sys.modules[name]).values()]
+    return sources(*(Path(sys.modules[name].__file__ or "") for name in sorted(found)))
