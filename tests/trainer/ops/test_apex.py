@@ -132,11 +132,14 @@ def test_episodes_of_workers_that_explore_more_are_counted_and_not_averaged(metr
     assert metrics.counters["num_episodes"] == sum(map(len, finished.values())) > len(finished[3])
 
 
-def test_the_first_ape_x_reports_every_worker(metrics: MetricsContext) -> None:
-    built = Built(metrics, APEX_CLASSIC)
-    while not metrics.counters["num_episodes"] >= 30:
-        built.training.flow.pull()
-    assert len(metrics.episode_returns) == metrics.counters["num_episodes"]
+def test_ape_x_reports_the_least_exploring_third_and_the_first_ape_x_every_worker(metrics: MetricsContext) -> None:
+    for spec, share in ((APEX, 3), (APEX_CLASSIC, 1)):
+        with MetricsContext().active() as own:
+            built = Built(own, spec)
+            while own.counters["num_episodes"] < 30:
+                built.training.flow.pull()
+            assert len(own.episode_returns) == pytest.approx(own.counters["num_episodes"] / share, rel=0.5)
+            assert (len(own.episode_returns) == own.counters["num_episodes"]) == (share == 1)
 
 
 def test_a_worker_gets_weights_after_its_own_steps_and_only_if_the_learner_has_new_ones(
@@ -224,6 +227,43 @@ def test_shards_divide_capacity_and_the_steps_before_learning_and_give_whole_bat
     assert 50 <= max(stats.size for stats in built.of_shards(ReplayShard.stats)) < 70
     _, replayed = built.replay()
     assert replayed.count == replayed.batch.count == 16
+
+
+def test_only_what_a_warm_shard_gets_earns_credit(metrics: MetricsContext) -> None:
+    built = Built(metrics)
+    ledger = IntensityLedger(1.0, 16)
+    store = ParallelRollouts(built.workers, mode="async").for_each(StoreToReplayActors(built.shards, ledger, 0))
+    earned = 0
+    for _ in range(12):
+        before = [stats.size for stats in built.of_shards(ReplayShard.stats)]
+        store.pull()
+        after = [stats.size for stats in built.of_shards(ReplayShard.stats)]
+        (got,) = [new for old, new in zip(before, after, strict=True) if new != old]
+        earned += 20 if got >= 50 else 0
+        assert ledger.credit == earned
+    assert 0 < earned < 12 * 20
+
+
+def test_what_is_in_the_learners_queue_is_kept_where_nothing_else_keeps_it(metrics: MetricsContext) -> None:
+    one, other = Built(metrics), Built(metrics)
+    one.fill()
+    one.update()
+    for _ in range(3):
+        actor, replayed = one.replay()
+        assert one.learner.put(actor.index, replayed)
+    other.learner.set_state(one.learner.get_state())
+    updates = [(one.learner.take(), other.learner.take()) for _ in range(3)]
+    for mine, theirs in updates:
+        assert isinstance(mine, Update)
+        assert isinstance(theirs, Update)
+        assert (mine.shard, mine.incarnation, mine.learnt.stats) == (
+            theirs.shard,
+            theirs.incarnation,
+            theirs.learnt.stats,
+        )
+    assert one.learner.take() is other.learner.take() is NOT_READY
+    assert one.learner.updates == other.learner.updates == 4
+    assert content_hash(one.learner.get_state()) == content_hash(other.learner.get_state())
 
 
 def test_fragments_are_spread_over_shards_whichever_worker_they_are_of(metrics: MetricsContext) -> None:
