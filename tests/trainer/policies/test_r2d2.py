@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rltrain.api.config import ExplorationConfig, R2D2Config, RecurrentModelConfig
@@ -176,6 +176,7 @@ def test_the_importance_weights_scale_each_sequences_part_of_the_gradient() -> N
     torch.testing.assert_close(gradients[2], 0.25 * gradients[0] + 0.5 * gradients[1], rtol=1e-4, atol=1e-6)
 
 
+@settings(deadline=None)
 @given(st.floats(-1e5, 1e5, width=32))
 def test_h_and_its_inverse_undo_each_other(x: float) -> None:
     value = torch.tensor(x)

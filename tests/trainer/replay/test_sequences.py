@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rltrain.api.config import R2D2Config, RecurrentModelConfig
@@ -63,6 +63,7 @@ ends = st.lists(st.tuples(st.integers(1, 23), st.sampled_from(END[:2])), min_siz
 sizes = st.lists(st.integers(1, 9), min_size=1, max_size=4)
 
 
+@settings(deadline=None)
 @given(ends, sizes, st.integers(0, 9), st.integers(1, 6), st.integers(1, 3))
 def test_any_episodes_in_any_fragments_are_learnt_step_by_step(
     lengths: list[tuple[int, str]], size: list[int], burn_in: int, learnt: int, envs: int
@@ -185,6 +186,7 @@ def test_a_sequence_has_one_priority_and_new_ones_the_largest() -> None:
     assert set(drawn[c.BATCH_INDEXES].tolist()) == {0, 4}
 
 
+@settings(deadline=None)
 @given(st.integers(1, 30), st.booleans())
 def test_a_restored_buffer_goes_on_with_its_open_episodes(at: int, prioritized: bool) -> None:
     rows = Batch.concat([episode(0, 14), episode(1, 20)])
