@@ -118,11 +118,3 @@ def test_nothing_is_compiled_before_it_pays(monkeypatch: pytest.MonkeyPatch) -> 
     function = doubling(always=False)
     for _ in range(10):
         function(*arguments())
-
-
-@pytest.mark.timeout(900)
-def test_a_function_is_compiled_where_it_is_always_wanted() -> None:
-    function = doubling(always=True)
-    x, nothing = arguments()
-    assert function(x, nothing)[0].tolist() == x.tolist() == [0, 2, 4]
-    assert function.native
