@@ -15,8 +15,8 @@ from typing import Any
 CARTPOLE = {"id": "CartPole-v1"}
 PENDULUM = {"id": "Pendulum-v1"}
 MLP_64 = {"fcnet_hiddens": [64, 64], "fcnet_activation": "tanh"}
-QUICK = {"timesteps_per_iteration": 200, "min_time_s_per_reporting": 0.2}
-DQN = {"model": {"fcnet_hiddens": [256], "fcnet_activation": "tanh"}, "hiddens": [], **QUICK}
+QUICK = {"timesteps_per_iteration": 200, "min_time_s_per_reporting": 1.0}
+DQN = {"model": {"fcnet_hiddens": [256], "fcnet_activation": "tanh"}, "hiddens": []}
 DDPPO = {"model": MLP_64, "sgd_minibatch_size": 50, "num_sgd_iter": 10}
 SAC = {"policy": "SAC", "learning_starts": 500, **QUICK}
 APEX = {"model": MLP_64, "hiddens": [], "num_envs_per_worker": 64, "n_step": 3, "learning_starts": 10_000, **QUICK}
