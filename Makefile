@@ -36,7 +36,7 @@ dataset: $(VENV)/installed ## make examples/data/pendulum-sac.npz anew: SAC's ch
 	rm -rf $(DATASET)
 	$(BIN)/rltrain run examples/pendulum-sac.yaml --serial --out $(DATASET) --set stop.envSteps=4000 \
 		--set 'config.model.fcnet_hiddens=[64, 64]' --set 'checkpoint={everySeconds: 0.5, keep: 100, replay: false}'
-	$(BIN)/rltrain collect $(DATASET)/checkpoints/* --explore --steps 8000 --out examples/data/pendulum-sac.npz
+	$(BIN)/rltrain collect $(DATASET)/checkpoints/* --explore --steps 20000 --out examples/data/pendulum-sac.npz
 
 .PHONY: check
 check: lint types ## formatting, lint, types, import borders
