@@ -10,7 +10,7 @@ from gymnasium import spaces
 from torch import nn
 
 from rltrain.api.config import ModelConfig, SoftConfig
-from rltrain.models.distributions import ActionDistribution, Categorical, SquashedGaussian
+from rltrain.models.distributions import Categorical, SquashedGaussian
 from rltrain.models.mlp import Activation, mlp
 from rltrain.models.spaces import ObsEncoder, Space
 
@@ -73,7 +73,7 @@ class SoftActorCritic(nn.Module):
         target_entropy: what alpha steers to where the user gives nothing else.
     """
 
-    distribution: ActionDistribution
+    distribution: Categorical | SquashedGaussian
     noise_size: int
     target_entropy: float
 
