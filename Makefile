@@ -53,7 +53,7 @@ types: $(VENV)/installed
 
 .PHONY: test
 test: lint ## check and the tests that need no cluster; types are checked while tests run
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=line types unit
+	$(MAKE) --no-print-directory --jobs=2 types unit
 
 .PHONY: unit
 unit: $(VENV)/installed

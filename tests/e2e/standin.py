@@ -6,7 +6,7 @@ from e2e.kube import Object
 
 _HEAD = """
 import json, os, signal, socket, sys, time
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+signal.signal(signal.SIGTERM, signal.SIG_IGN if os.environ["STUBBORN"] else lambda *_: sys.exit(143))
 listener = socket.create_server(("", 6379))
 time.sleep(float(os.environ["LIFE"]))
 words = {"reason": "StopCriterionReached", "stop_reason": "env_steps", "env_steps": 1000, "episode_return_mean": 1.0}
@@ -21,7 +21,16 @@ time.sleep(3600)
 """
 
 
-def standin(name: str, image: str, *, life: float = 3600, exit_code: int = 0, words: str = "", **spec: Any) -> Object:
+def standin(
+    name: str,
+    image: str,
+    *,
+    life: float = 3600,
+    exit_code: int = 0,
+    words: str = "",
+    stubborn_seconds: int = 0,
+    **spec: Any,
+) -> Object:
     """A DQN job with one rollout pod.
 
     Args:
@@ -30,9 +39,13 @@ def standin(name: str, image: str, *, life: float = 3600, exit_code: int = 0, wo
         life: seconds that its head lives once it is ready.
         exit_code: of the head.
         words: the head's termination message.
+        stubborn_seconds: how long its head doesn't listen when it is told to end.
         spec: further parts of the spec.
     """
-    env = {"LIFE": str(life), "CODE": str(exit_code), "WORDS": words}
+    env = {"LIFE": str(life), "CODE": str(exit_code), "WORDS": words, "STUBBORN": "yes" if stubborn_seconds else ""}
+    head = _template(_HEAD, env)
+    if stubborn_seconds:
+        head["spec"]["terminationGracePeriodSeconds"] = stubborn_seconds
     return {
         "apiVersion": "rltrain.dev/v1alpha1",
         "kind": "RLTrainingJob",
@@ -42,7 +55,7 @@ def standin(name: str, image: str, *, life: float = 3600, exit_code: int = 0, wo
             "env": {"id": "CartPole-v1"},
             "stop": {"envSteps": 1000},
             "image": image,
-            "head": {"template": _template(_HEAD, env)},
+            "head": {"template": head},
             "rollouts": {"replicas": 1, "template": _template(_NODE, {})},
             **spec,
         },

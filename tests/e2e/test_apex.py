@@ -42,7 +42,8 @@ def test_ape_x_goes_on_over_a_killed_replay_pod_and_succeeds(kube: Kube) -> None
     head = kube.pods(name, "head")[0]["metadata"]["name"]
     text = kube.kubectl("exec", head, "--", "cat", f"/data/{kube.job(name)['metadata']['uid']}/results.jsonl")
     counters = json.loads(text.splitlines()[-1])["counters"]
-    assert counters["num_replay_shards_lost"] == 2, "both shards were in that pod"
+    # Both shards were in that pod; their replacements may begin on it as well before Ray knows that it is gone.
+    assert counters["num_replay_shards_lost"] >= 2
     told = counters.get("num_replay_shards_restored", 0) + counters.get("num_replay_shards_emptied", 0)
     assert told == 2, "what became of their contents is said"
 

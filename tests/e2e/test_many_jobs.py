@@ -33,6 +33,22 @@ def test_namesake_made_at_once_after_a_delete_50_times_leaves_one_job_that_start
     _assert_no_duplicates(kube)
 
 
+def test_namesake_runs_though_the_earlier_ones_head_takes_its_time_to_end(kube: Kube, images: Images) -> None:
+    name = "stubborn"
+    kube.apply(standin(name, images.operator, stubborn_seconds=30))
+    kube.wait("its head runs", lambda: any(map(_ready, kube.pods(name, "head"))), 60)
+    (old,) = kube.pods(name, "head")
+    kube.kubectl("replace", "--force", "-f", "-", stdin=json.dumps(standin(name, images.operator, life=1)))
+
+    job = kube.wait_finished(name, timeout=120)
+
+    assert condition(job, "Succeeded") == "True", message(job, "Failed")
+    assert job["metadata"]["uid"] != old["metadata"]["labels"]["rltrain.dev/job-uid"]
+    kube.wait("the earlier head is gone", lambda: kube.get("pod", old["metadata"]["name"]) is None, 60)
+    kube.wait("only the last one's children are left", lambda: _owners(kube) == {job["metadata"]["uid"]}, 60)
+    _assert_no_duplicates(kube)
+
+
 @pytest.mark.parametrize("first_seen", ["service", "job"])
 def test_operator_killed_between_two_applies_of_a_job_finishes_it_after_its_restart(
     kube: Kube, operator: Operator, images: Images, first_seen: str
@@ -46,6 +62,10 @@ def test_operator_killed_between_two_applies_of_a_job_finishes_it_after_its_rest
 
     assert condition(job, "Succeeded") == "True", message(job, "Failed")
     _assert_no_duplicates(kube)
+
+
+def _ready(pod: Object) -> bool:
+    return any(each["ready"] for each in pod["status"].get("containerStatuses", []))
 
 
 def _children(kube: Kube) -> list[Object]:
