@@ -1,6 +1,7 @@
 """Probe environments, each made for one question."""
 
 import os
+import sys
 import time
 from typing import Any, Literal
 
@@ -85,7 +86,7 @@ class Bad(gymnasium.Env[Any, np.int64]):
 
     def __init__(
         self,
-        kind: Literal["reward", "observation", "float64", "shape", "raise", "hang"],
+        kind: Literal["reward", "observation", "float64", "shape", "raise", "exit", "hang"],
         step: int = 3,
         worker: int = 0,
     ) -> None:
@@ -102,6 +103,8 @@ class Bad(gymnasium.Env[Any, np.int64]):
         kind = self._kind if self._mine and self._t == self._at else None
         if kind == "raise":
             raise RuntimeError("this probe raises")
+        if kind == "exit":
+            sys.exit(0)
         if kind == "hang":
             time.sleep(3600)
         odd = {

@@ -118,7 +118,12 @@ def test_a_state_of_another_number_of_environments_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "words"), [("raise", "RuntimeError: this probe raises"), ("shape", r"shape \(3,\), the space says \(2,\)")]
+    ("kind", "words"),
+    [
+        ("raise", "RuntimeError: this probe raises"),
+        ("exit", "SystemExit: 0"),
+        ("shape", r"shape \(3,\), the space says \(2,\)"),
+    ],
 )
 def test_a_failing_environment_is_named_with_worker_environment_and_step(kind: str, words: str) -> None:
     envs = env_list("probes.envs:Bad", count=1, kind=kind, step=3, worker=1)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from rltrain.api.errors import RunDirectoryUnusable
+from rltrain.api.errors import CheckpointMismatch, RunDirectoryUnusable
 from rltrain.runtime.rundir import RunDirectory
-from trainer.runtime.runs import DQN, job, results, run_serially
+from trainer.runtime.runs import DDPPO, DQN, job, results, run_serially
 
 HOLDER = """
 import sys
@@ -78,6 +78,23 @@ def test_a_finished_run_that_goes_on_is_not_finished_meanwhile(tmp_path: Path) -
     part = run_serially(job(DQN, stop={"envSteps": 5000}), tmp_path / "run", resume=True, looks=60)
     assert part.state == "Interrupted"
     assert RunDirectory(tmp_path / "run").outcome() is None
+
+
+def test_a_resume_that_is_refused_leaves_the_run_as_it_was(tmp_path: Path) -> None:
+    run_serially(job(DQN, stop={"envSteps": 100}), tmp_path / "run")
+    left = {name: (tmp_path / "run" / name).read_bytes() for name in ("manifest.yaml", "finished.json")}
+    for other in (job(DDPPO), job(DQN, seed=9), job(DQN, config={"hiddens": [9]})):
+        with pytest.raises(CheckpointMismatch):
+            run_serially(other, tmp_path / "run", resume=True)
+        assert {name: (tmp_path / "run" / name).read_bytes() for name in left} == left
+
+
+def test_reports_that_are_no_text_any_more_stop_no_resume(tmp_path: Path) -> None:
+    run_serially(job(DQN, stop={"envSteps": 200}), tmp_path / "run")
+    with (tmp_path / "run" / "results.jsonl").open("ab") as file:
+        file.write(b"\xff\xff\n")
+    assert run_serially(job(DQN, stop={"envSteps": 300}), tmp_path / "run", resume=True).state == "Succeeded"
+    assert results(tmp_path / "run")[-1]["env_steps"] >= 300
 
 
 def test_what_has_changed_in_the_manifest_is_told_on_resuming(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

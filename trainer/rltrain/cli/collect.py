@@ -36,5 +36,7 @@ def collect(
     if paths and env is not None:
         raise InvalidInput("give runs or --env, not both")
     spec = None if env is None else EnvSpec(id=env)
+    if out.exists() and out.suffix != ".npz":
+        raise InvalidInput(f"{out} is there already and is no .npz file: give another with --out")
     summary = record(paths or [], spec, out, steps=steps, seed=seed, explore=explore)
     typer.echo(f"{out}: {summary}")

@@ -50,7 +50,7 @@ def make_env(spec: EnvSpec, worker: int = 0) -> Env:
             env: Env = factory(**spec.kwargs)
         else:
             env = gymnasium.make(spec.id, disable_env_checker=True, **spec.kwargs)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if factory is None and isinstance(error, gym_error.Error) and spec.id not in gymnasium.registry:
             raise _unknown(spec.id) from error
         if isinstance(error, gym_error.DependencyNotInstalled):

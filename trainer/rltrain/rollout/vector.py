@@ -134,7 +134,7 @@ class EnvList:
             self._terminateds[index] = terminated
             self._truncateds[index] = truncated
             self._steps[index] += 1
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise self._failure(index, error) from error
         if self._record:
             self._actions[index].append(action)
@@ -147,7 +147,7 @@ class EnvList:
         try:
             obs, _ = self._envs[index].reset(seed=seed)
             self._put(self.obs, index, obs)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise self._failure(index, error) from error
 
     def _redo(self, index: int, actions: Array, obs: Array) -> None:
@@ -167,7 +167,7 @@ class EnvList:
             raise ValueError(f"observation {obs} isn't in {self.observation_space}")
         target[index] = obs
 
-    def _failure(self, index: int, error: Exception) -> EnvironmentFailed:
+    def _failure(self, index: int, error: BaseException) -> EnvironmentFailed:
         seed = episode_seed(self._seed, self._worker, index, self._episodes[index])
         return EnvironmentFailed(
             f"environment {self._spec.id!r} failed in worker {self._worker}, environment {index}, step "
@@ -196,7 +196,7 @@ class NextStepEnvs:
         self._resets += 1
         try:
             self.obs, _ = self._envs.reset(seed=episode_seed(self._seed, self._worker, 0, self._resets))
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise self._failure(error) from error
         self._ended = np.zeros(self.num_envs, bool)
         self._any_ended = False
@@ -204,7 +204,7 @@ class NextStepEnvs:
     def step(self, actions: Array) -> Step:
         try:
             obs, rewards, terminateds, truncateds, _ = self._envs.step(actions)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise self._failure(error) from error
         valid = ~self._ended if self._any_ended else None
         self._ended = terminateds | truncateds
@@ -222,7 +222,7 @@ class NextStepEnvs:
     def close(self) -> None:
         self._envs.close()
 
-    def _failure(self, error: Exception) -> EnvironmentFailed:
+    def _failure(self, error: BaseException) -> EnvironmentFailed:
         return EnvironmentFailed(
             f"environment {self._name!r} ({self.num_envs} as one vector) failed in worker {self._worker}: "
             f"{type(error).__name__}: {error}"

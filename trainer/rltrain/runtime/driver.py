@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 from rltrain.api import names
 from rltrain.api.errors import CheckpointMismatch, RltrainError, StorageFull, Superseded
 from rltrain.api.job import RLTrainingJob
+from rltrain.api.resolve import resolved_yaml
 from rltrain.api.status import CheckpointStatus, Progress
 from rltrain.flow import Backend, MetricsContext, ShardFailure, Signal
 from rltrain.flow.metrics import EPISODES, STEPS_SAMPLED, STEPS_TRAINED
@@ -49,6 +50,7 @@ class Driver:
 
     Attributes:
         saved: the newest checkpoint.
+        begun: whether the run is this start's: nothing about it was refused.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class Driver:
         self._attempt = attempt
         self._resumed = checkpoint
         self.saved: Checkpoint | None = checkpoint
+        self.begun = False
         self._metrics = MetricsContext(window=job.spec.config.metrics_num_episodes_for_smoothing)
         clock = StepClock(self._metrics) if backend.serial else WallClock()
         self._clock = self._metrics.clock = clock
@@ -86,6 +89,10 @@ class Driver:
             training = Training(self._job, self._backend, self._metrics)
             try:
                 self._restore(training)
+                # A resume that is refused leaves the run as it was.
+                self._directory.write_manifest(resolved_yaml(self._job))
+                self._directory.unfinish()
+                self.begun = True
                 if not self._gather(training):
                     return self._interrupted(training)
                 self._clock.begin(self._resumed.summary.time_s if self._resumed else 0.0)
@@ -98,6 +105,12 @@ class Driver:
         if checkpoint is None:
             return
         require_same(checkpoint, training.identity)
+        before = checkpoint.summary.job["spec"]["seed"]
+        if self._backend.serial and before != self._job.spec.seed:
+            raise CheckpointMismatch(
+                f"{checkpoint.path} was made with seed {before}, and a serial run takes its episodes up again by their "
+                f"seeds: set seed to {before}, or start in another run directory"
+            )
         missing = training.missing_from(checkpoint)
         if missing:
             log.warning("%s has no %s in it: starting with a new one", checkpoint.path, ", ".join(missing))

@@ -52,7 +52,6 @@ def run_locally(
             log.warning("%s has no checkpoint yet: starting at step 0", path)
         if serial:
             log.warning("serial: the clock shows one second for every %s steps", f"{STEPS_PER_SECOND:,}")
-        directory.unfinish()
         return train(
             job,
             directory,

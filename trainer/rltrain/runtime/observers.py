@@ -122,7 +122,7 @@ class Observers:
 
 def _lines_until(path: Path, steps: int) -> list[str]:
     kept: list[str] = []
-    for line in path.read_text().splitlines():
+    for line in path.read_text(errors="replace").splitlines():
         try:
             read = json.loads(line)
             if int(read["env_steps"] or read["trained_steps"]) <= steps:

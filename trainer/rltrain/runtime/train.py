@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rltrain.api.errors import RltrainError
 from rltrain.api.job import RLTrainingJob
-from rltrain.api.resolve import resolved, resolved_yaml
+from rltrain.api.resolve import resolved
 from rltrain.flow import Backend
 from rltrain.runtime.checkpoint import Checkpoint, find_checkpoint
 from rltrain.runtime.differences import differences
@@ -46,24 +46,24 @@ def train(
     """
     attempt = directory.attempt(owner)
     checkpoint = _latest(directory, resume_from)
-    directory.write_manifest(resolved_yaml(job))
     resumed_at = checkpoint.summary.steps if checkpoint else None
     files = [ResultsFile(directory.results, resumed_at), TensorBoard(directory.path, resumed_at)]
     observers = Observers([*files, *watchers])
     if checkpoint is not None and (changed := differences(checkpoint.summary.job["spec"], resolved(job)["spec"])):
         log.warning("the manifest has changed since the checkpoint: %s", "; ".join(changed))
+    begun = False
     try:
         with session() as backend:
             driver = Driver(job, directory, backend, observers, interrupts, attempt, checkpoint)
             try:
                 outcome = driver.run()
             finally:
-                checkpoint = driver.saved
+                checkpoint, begun = driver.saved, driver.begun
         if for_good(outcome):
             directory.finish(outcome)
     except RltrainError as error:
         outcome = failure(error, checkpoint)
-        if for_good(outcome):
+        if begun and for_good(outcome):
             with suppress(RltrainError):  # what ended the run is what the user must read
                 directory.finish(outcome)
         observers.finished(outcome)
