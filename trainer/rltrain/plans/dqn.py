@@ -20,24 +20,13 @@ from rltrain.ops import (
     UpdatePriorities,
     UpdateTargetNetwork,
 )
-from rltrain.replay.buffer import ReplayBuffer
+from rltrain.replay.make import make_buffer
 
 
 def dqn(context: PlanContext[DQNConfig]) -> LocalIterator[Result]:
     """DQN's dataflow."""
     config, workers = context.config, context.workers
-    buffer = context.keep(
-        "replay",
-        ReplayBuffer(
-            config.buffer_size,
-            alpha=config.prioritized_replay_alpha,
-            beta=config.prioritized_replay_beta,
-            eps=config.prioritized_replay_eps,
-            prioritized=config.prioritized_replay,
-            learning_starts=config.learning_starts,
-            seed=context.seed,
-        ),
-    )
+    buffer = context.keep("replay", make_buffer(config, context.seed))
     ledger = context.keep("ledger", IntensityLedger(config.training_intensity, config.train_batch_size))
 
     # (1) One fragment of every worker goes into the buffer.

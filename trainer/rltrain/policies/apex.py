@@ -82,20 +82,12 @@ class ApexPolicy(DQNPolicy):
         discounts: torch.Tensor,
     ) -> tuple[torch.Tensor]:
         """What an update would call the rows' errors, float32 (n,); noisy layers are at their means."""
-        rows = torch.arange(len(rewards), device=self.device)
         with self._target_flat.at(target):
             self._target.set_noise(None)
             target_next = self._target(next_obs)
         with self._flat.at(vector):
             self._network.set_noise(None)
-            scores, online_next = self._network(torch.cat([obs, next_obs])).chunk(2)
-        chooser = online_next if self._config.double_q else target_next
-        taken = scores[rows, actions]
-        following = target_next[rows, self._values(chooser).argmax(dim=1)]
-        if self._config.num_atoms == 1:
-            return (taken.squeeze(1) - (rewards + discounts * following.squeeze(1)),)
-        wanted = self._project(rewards, discounts, following.softmax(dim=1))
-        return (-(wanted * taken.log_softmax(dim=1)).sum(dim=1),)
+            return (self._errors(obs, actions, rewards, next_obs, discounts, target_next)[1],)
 
     def get_weights(self) -> dict[str, Array]:
         weights = super().get_weights()

@@ -100,33 +100,49 @@ class DQNPolicy(QLearningPolicy[QNetwork]):
         weights: torch.Tensor,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Move `vector` and its moments; returns the rows' errors and the stats."""
-        chosen = actions[:, None]
         with torch.no_grad(), self._target_flat.at(target):
             self._target.set_noise(target_noise)
             target_next = self._target(next_obs)
         with self._flat.at(vector) as parameters:
             self._network.set_noise(noise)
-            if self._config.double_q:
-                # One pass over both is cheaper than two; the second half is only read.
-                scores, chooser = self._network(torch.cat([obs, next_obs])).chunk(2)
-            else:
-                scores, chooser = self._network(obs), target_next
-            taken = _pick(scores, chosen)
-            best = self._values(chooser.detach()).argmax(dim=1, keepdim=True)
-            following = _pick(target_next, best)
+            scores, td_error = self._errors(obs, actions, rewards, next_obs, discounts, target_next)
+            losses = td_error
             if self._config.num_atoms == 1:
-                td_error = taken.squeeze(1) - (rewards + discounts * following.squeeze(1))
                 losses = functional.huber_loss(td_error, torch.zeros_like(td_error), reduction="none")
-            else:
-                wanted = self._project(rewards, discounts, following.softmax(dim=1))
-                losses = td_error = -(wanted * taken.log_softmax(dim=1)).sum(dim=1)
             loss = (weights * losses).mean()
             slope = gradient(loss, parameters)
         with torch.no_grad():
             norm = self._adam.descend(vector, Moments(step, mean, square), slope, lr)
             td_error = td_error.detach()
-            q = self._values(scores.detach()).gather(1, chosen)
+            q = self._values(scores.detach()).gather(1, actions[:, None])
             return td_error, torch.stack([loss.detach(), norm, q.mean(), q.min(), q.max(), td_error.mean()])
+
+    def _errors(
+        self,
+        obs: torch.Tensor,
+        actions: torch.Tensor,
+        rewards: torch.Tensor,
+        next_obs: torch.Tensor,
+        discounts: torch.Tensor,
+        target_next: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """The network's outputs at `obs`, and the rows' errors: TD errors, or cross entropies with several atoms.
+
+        Args:
+            target_next: the target network's outputs at `next_obs`, (n, actions, atoms).
+        """
+        if self._config.double_q:
+            # One pass over both is cheaper than two; the second half is only read.
+            scores, chooser = self._network(torch.cat([obs, next_obs])).chunk(2)
+        else:
+            scores, chooser = self._network(obs), target_next
+        taken = _pick(scores, actions[:, None])
+        best = self._values(chooser.detach()).argmax(dim=1, keepdim=True)
+        following = _pick(target_next, best)
+        if self._config.num_atoms == 1:
+            return scores, taken.squeeze(1) - (rewards + discounts * following.squeeze(1))
+        wanted = self._project(rewards, discounts, following.softmax(dim=1))
+        return scores, -(wanted * taken.log_softmax(dim=1)).sum(dim=1)
 
     def _noise(self) -> torch.Tensor | None:
         """New noise for a network's noisy layers; None where it has none."""

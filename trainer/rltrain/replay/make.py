@@ -7,8 +7,8 @@ from rltrain.replay.buffer import ReplayBuffer
 from rltrain.replay.sequences import SequenceBuffer, SequenceShape
 
 
-def make_buffer(config: ReplayConfig, seed: int) -> ReplayBuffer:
-    """An empty buffer. `seed` is of its sampling."""
+def make_buffer(config: ReplayConfig, seed: int, name: str = "replay") -> ReplayBuffer:
+    """An empty buffer. `seed` is of its sampling, `name` what errors call it."""
     make: type[ReplayBuffer] | partial[SequenceBuffer] = ReplayBuffer
     if isinstance(config, R2D2Config):
         shape = SequenceShape(config.burn_in, config.model.max_seq_len, states=not config.zero_init_states)
@@ -21,4 +21,5 @@ def make_buffer(config: ReplayConfig, seed: int) -> ReplayBuffer:
         prioritized=config.prioritized_replay,
         learning_starts=config.learning_starts if isinstance(config, OnlineReplayConfig) else 0,
         seed=seed,
+        name=name,
     )

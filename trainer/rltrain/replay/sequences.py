@@ -177,8 +177,9 @@ class SequenceBuffer(ReplayBuffer):
         prioritized: bool = False,
         learning_starts: int = 0,
         seed: int = 0,
+        name: str = "replay",
     ) -> None:
-        super().__init__(capacity, alpha, beta, eps, prioritized, learning_starts, seed)
+        super().__init__(capacity, alpha, beta, eps, prioritized, learning_starts, seed, name)
         self._slicer = Slicer(shape)
         self._steps = 0
 

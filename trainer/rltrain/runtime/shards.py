@@ -10,7 +10,7 @@ from rltrain.api.config import ApexClassicConfig
 from rltrain.api.errors import RltrainError, TrainingFailed
 from rltrain.flow import Actor, ActorFailed, Backend, Future, Outstanding, ShardFailure, Shards, ValueLost, get_metrics
 from rltrain.flow.metrics import BATCHES_LOST
-from rltrain.replay.buffer import ReplayBuffer
+from rltrain.replay.make import make_buffer
 from rltrain.replay.shard import ReplayShard
 from rltrain.runtime.crew import Crew
 from rltrain.state import State
@@ -41,18 +41,9 @@ class MakeShard:
         return self.config.buffer_size // self.count
 
     def __call__(self, index: int, incarnation: int) -> ReplayShard:
-        config = self.config
+        share = self.config.model_copy(update={"buffer_size": self.capacity, "learning_starts": self.warm_from})
         seeds = np.random.SeedSequence([self.seed, index, incarnation])
-        buffer = ReplayBuffer(
-            self.capacity,
-            alpha=config.prioritized_replay_alpha,
-            beta=config.prioritized_replay_beta,
-            eps=config.prioritized_replay_eps,
-            prioritized=config.prioritized_replay,
-            learning_starts=self.warm_from,
-            seed=int(seeds.generate_state(1)[0]),
-            name=f"replay shard {index}",
-        )
+        buffer = make_buffer(share, int(seeds.generate_state(1)[0]), name=f"replay shard {index}")
         return ReplayShard(buffer, incarnation)
 
 
