@@ -40,12 +40,16 @@ def test_ape_x_goes_on_over_a_killed_replay_pod_and_succeeds(kube: Kube) -> None
     kube.wait("training with the new shards", trains_again, 240)
 
     head = kube.pods(name, "head")[0]["metadata"]["name"]
-    text = kube.kubectl("exec", head, "--", "cat", f"/data/{kube.job(name)['metadata']['uid']}/results.jsonl")
-    counters = json.loads(text.splitlines()[-1])["counters"]
-    # Both shards were in that pod; their replacements may begin on it as well before Ray knows that it is gone.
-    assert counters["num_replay_shards_lost"] >= 2
-    told = counters.get("num_replay_shards_restored", 0) + counters.get("num_replay_shards_emptied", 0)
-    assert told == 2, "what became of their contents is said"
+    results = f"/data/{kube.job(name)['metadata']['uid']}/results.jsonl"
+
+    def both_are_accounted_for() -> bool:
+        counters = json.loads(kube.kubectl("exec", head, "--", "tail", "-n", "1", results))["counters"]
+        # Both shards were in that pod; their replacements may begin on it as well before Ray knows that it is gone.
+        lost = counters["num_replay_shards_lost"]
+        told = counters.get("num_replay_shards_restored", 0) + counters.get("num_replay_shards_emptied", 0)
+        return bool(lost >= 2 and told >= 2)
+
+    kube.wait("word of what became of both shards' contents", both_are_accounted_for, 120)
 
     finished = kube.wait_finished(name, timeout=300)
     assert condition(finished, "Succeeded") == "True"
