@@ -128,6 +128,13 @@ def test_loss_and_priorities_are_those_of_each_sequence_by_itself(
     assert info.stats["mean_td_error"] == pytest.approx(float(np.concatenate(errors).mean()), rel=1e-2, abs=1e-3)
 
 
+def test_a_terminated_step_has_its_reward_alone_and_a_truncated_one_bootstraps() -> None:
+    ends = {c.TERMINATEDS: np.array([False, True, False]), c.TRUNCATEDS: np.array([False, False, True])}
+    each = policy()
+    gamma = each._config.gamma
+    np.testing.assert_allclose(each.postprocess(Batch(ends))[c.DISCOUNTS], [gamma, 0, gamma])
+
+
 def test_burn_in_brings_the_state_and_has_no_gradient() -> None:
     each, twin = policy(burn_in=3), policy(burn_in=3)
     batch = sequences(each, [0, 0], [3, 2])
