@@ -136,6 +136,16 @@ class TestProblemsOfCase15:
             (13, "spec.config.v_min"),
         ]
 
+    @pytest.mark.parametrize(
+        ("points", "words"), [("[]", "at least one"), ("[[9, 1], [0, 2]]", "0 follows 9"), ("[[0, 1], [0, 2]]", "rise")]
+    )
+    def test_schedule_that_goes_back_in_time_or_nowhere_is_refused(
+        self, problems: Problems, points: str, words: str
+    ) -> None:
+        (problem,) = problems(manifest(f"config: {{lr_schedule: {points}}}"))
+        assert problem.path == "spec.config.lr_schedule"
+        assert words in problem.message
+
     def test_relation_between_fields_is_placed_at_the_one_that_is_given(self, problems: Problems) -> None:
         (found,) = problems(manifest("config:\n  gamma: 0.5\n  n_step: 9"))
         assert (found.path, found.line) == ("spec.config.n_step", 10)

@@ -1,8 +1,9 @@
 """Keys that every plan has."""
 
+from itertools import pairwise
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
 from rltrain.api.base import ConfigModel, FiniteFloat, Fraction, NonNegativeFloat, PositiveFloat, PositiveInt
 
@@ -26,9 +27,19 @@ GradClip = Annotated[
 ]
 """A norm; None is written as 0 in manifests, because `kubectl apply` drops every null."""
 
+def _forward_in_time(points: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float], ...]:
+    if not points:
+        raise ValueError("a schedule needs at least one point [env_steps, value]")
+    for (earlier, _), (later, _) in pairwise(points):
+        if later <= earlier:
+            raise ValueError(f"a schedule's points must rise in env_steps, but {later:g} follows {earlier:g}")
+    return points
+
+
 Schedule = Annotated[
     tuple[Annotated[tuple[FiniteFloat, FiniteFloat], Field(strict=False)], ...],
     BeforeValidator(_pairs_to_tuples),
+    AfterValidator(_forward_in_time),
 ]
 """Points ``[env_steps, value]``, linear between them and constant after the last."""
 Widths = Annotated[tuple[PositiveInt, ...], BeforeValidator(_pairs_to_tuples)]
