@@ -27,6 +27,7 @@ GradClip = Annotated[
 ]
 """A norm; None is written as 0 in manifests, because `kubectl apply` drops every null."""
 
+
 def _forward_in_time(points: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float], ...]:
     if not points:
         raise ValueError("a schedule needs at least one point [env_steps, value]")
