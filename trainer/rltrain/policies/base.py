@@ -3,12 +3,15 @@
 from collections.abc import Generator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import torch
 
 from rltrain.rollout.batch import Batch
 from rltrain.state import Array, State
+
+if TYPE_CHECKING:
+    from rltrain.policies.sharing import Share
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,15 @@ class Policy(Protocol):
 
     def learn_on_batch(self, batch: Batch) -> LearnInfo:
         """Update in this process."""
+
+    def learn_share(self, batch: Batch, share: "Share") -> Generator[torch.Tensor, torch.Tensor, LearnInfo]:
+        """Update together with copies of this policy that have the other shares; not for on-policy algorithms.
+
+        Yields and is sent vectors as `minibatch_sgd`; TD errors are those of the share's rows.
+
+        Args:
+            batch: the whole of it.
+        """
 
     def minibatch_sgd(
         self, batch: Batch, *, minibatches: int | None = None

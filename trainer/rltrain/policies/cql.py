@@ -1,7 +1,7 @@
 """Conservative Q-learning (Kumar et al. 2020), the entropy form CQL(H), on soft actor-critic."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import Final
 
 import torch
@@ -14,6 +14,7 @@ from rltrain.models.soft_actor_critic import ConservativeActorCritic, TwinMLP
 from rltrain.models.spaces import Space
 from rltrain.policies.base import LearnInfo
 from rltrain.policies.sac import STATS, Rows, SoftPolicy
+from rltrain.policies.sharing import ALL, alone
 from rltrain.policies.torch_policy import Seeds
 from rltrain.rollout.batch import Batch
 from rltrain.state import Array
@@ -99,23 +100,34 @@ class CQLPolicy(SoftPolicy[CQLConfig]):
 
     def learn_on_batch(self, batch: Batch) -> LearnInfo:
         """One update of alpha, then the actor, then the critics, each with what the one before it has become."""
+        learn = self._learn_imitating if self._imitating else self._learn_improving
+        return self._info(*learn(*self._arguments(batch)))
+
+    def _shared_update(self, batch: Batch, rows: slice) -> Generator[torch.Tensor, torch.Tensor, LearnInfo]:
+        return self._info(*(yield from self._steps(*self._arguments(batch, rows), imitate=self._imitating)))
+
+    @property
+    def _imitating(self) -> bool:
+        return int(self._adam.moments.step) < self._config.bc_iters
+
+    def _arguments(self, batch: Batch, rows: slice = ALL) -> list[torch.Tensor]:
         size = (batch.count, self._config.num_actions, self._network.noise_size)
         uniform = torch.rand(size, generator=self._generator, device=self.device) * 2 - 1
         noise = [torch.randn(size, generator=self._generator, device=self.device) for _ in range(2)]
-        imitating = int(self._adam.moments.step) < self._config.bc_iters
-        learn = self._learn_imitating if imitating else self._learn_improving
-        td_error, norm, summary = learn(*self._arguments(batch), uniform, *noise)
+        return [*super()._arguments(batch, rows), *[each[rows] for each in (uniform, *noise)]]
+
+    def _info(self, td_error: torch.Tensor, norm: torch.Tensor, summary: torch.Tensor) -> LearnInfo:
         errors: Array = td_error.cpu().numpy()
         stats = dict(zip(CQL_STATS, summary.tolist(), strict=True))
         return LearnInfo({**stats, "grad_norm": float(norm), "lr": self._lr}, errors)
 
     def _imitate(self, *arguments: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        return self._update(*arguments, imitate=True)
+        return alone(self._steps(*arguments, imitate=True))
 
     def _improve(self, *arguments: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        return self._update(*arguments, imitate=False)
+        return alone(self._steps(*arguments, imitate=False))
 
-    def _update(
+    def _steps(
         self,
         vector: torch.Tensor,
         step: torch.Tensor,
@@ -125,16 +137,16 @@ class CQLPolicy(SoftPolicy[CQLConfig]):
         lr: torch.Tensor,
         *tensors: torch.Tensor,
         imitate: bool,
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Move `vector` and its moments; returns TD errors, the gradients' norm and the stats."""
+    ) -> Generator[torch.Tensor, torch.Tensor, tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
+        """Move `vector` and its moments by what gradients become; returns TD errors, their norm and the stats."""
         config, network = self._config, self._network
         rows, draws = Rows(*tensors[:-3]), tensors[-3:]
         norms: list[torch.Tensor] = []
 
-        def descend(part: str, loss: torch.Tensor) -> torch.Tensor:
+        def descend(part: str, loss: torch.Tensor) -> Generator[torch.Tensor, torch.Tensor, torch.Tensor]:
             """Move a part by its own loss; returns the loss."""
             at = self._places[part]
-            slope = gradient(loss, parameters[at.parameters])
+            slope = yield gradient(loss, parameters[at.parameters])
             with torch.no_grad():
                 # Every part has made as many steps; they are counted once, below.
                 moments = Moments(step.clone(), mean[at.values], square[at.values])
@@ -144,18 +156,18 @@ class CQLPolicy(SoftPolicy[CQLConfig]):
         with self._flat.at(vector) as parameters, self._target_flat.at(target):
             with torch.no_grad():
                 entropy = -network.choose(network.encoder(rows.obs), rows.noise).logp.mean()
-            alpha_loss = descend("alpha", network.alpha.log * (entropy - self._target_entropy))
-            actor = descend("actor", actor_loss(network, rows, imitate=imitate))
+            alpha_loss = yield from descend("alpha", network.alpha.log * (entropy - self._target_entropy))
+            actor = yield from descend("actor", actor_loss(network, rows, imitate=imitate))
             q, errors = td_errors(network, self._target, rows)
             td_loss = (rows.weights * errors.square()).mean(dim=1).sum()
             excess = penalty(network, rows, q, draws, config.temperature) * config.min_q_weight
             factor = network.penalty_factor.log.exp().clamp(0.0, LARGEST_FACTOR)
             if config.lagrangian:
                 over = excess - config.lagrangian_thresh
-                critics = descend("critics", td_loss + (factor.detach() * over).sum())
-                descend("penalty_factor", -0.5 * (factor * over.detach()).sum())
+                critics = yield from descend("critics", td_loss + (factor.detach() * over).sum())
+                yield from descend("penalty_factor", -0.5 * (factor * over.detach()).sum())
             else:
-                critics = descend("critics", td_loss + excess.sum())
+                critics = yield from descend("critics", td_loss + excess.sum())
             alpha = network.alpha.log.detach().exp()
         with torch.no_grad():
             step.add_(1)

@@ -1,6 +1,8 @@
 """DQN (Mnih et al. 2015) with the options of Rainbow (Hessel et al. 2018)."""
 
+from collections.abc import Generator
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,6 +18,7 @@ from rltrain.models.tensors import as_tensor
 from rltrain.policies.base import LearnInfo
 from rltrain.policies.n_step import n_step
 from rltrain.policies.q_learning import QLearningPolicy
+from rltrain.policies.sharing import ALL, alone
 from rltrain.policies.torch_policy import Seeds
 from rltrain.rollout import columns as c
 from rltrain.rollout.batch import Batch
@@ -54,21 +57,7 @@ class DQNPolicy(QLearningPolicy[QNetwork]):
         Returns:
             As `td_error` the TD errors, or the cross entropies with several atoms.
         """
-        rewards = batch[c.REWARDS]
-        weights = batch[c.WEIGHTS] if c.WEIGHTS in batch else np.ones_like(rewards)
-        columns = (batch[c.OBS], batch[c.ACTIONS], rewards, batch[c.NEXT_OBS], batch[c.DISCOUNTS], weights)
-        td_error, summary = self._learn(
-            self._flat.vector,
-            *self._adam.moments,
-            self._target_flat.vector,
-            self._learning_rate.fill_(self._lr),
-            self._noise(),
-            self._noise(),
-            *[as_tensor(column, self.device) for column in columns],
-        )
-        stats = dict(zip(_STATS, summary.tolist(), strict=True))
-        errors: Array = td_error.cpu().numpy()
-        return LearnInfo({**stats, "lr": self._lr}, errors)
+        return self._info(*self._learn(*self._arguments(batch)))
 
     def set_global_step(self, env_steps: int) -> None:
         super().set_global_step(env_steps)
@@ -82,7 +71,33 @@ class DQNPolicy(QLearningPolicy[QNetwork]):
             self._network.set_noise(noise)
             return (self._values(self._network(obs)).argmax(dim=1),)
 
-    def _update(
+    def _shared_update(self, batch: Batch, rows: slice) -> Generator[torch.Tensor, torch.Tensor, LearnInfo]:
+        return self._info(*(yield from self._steps(*self._arguments(batch, rows))))
+
+    def _arguments(self, batch: Batch, rows: slice = ALL) -> list[Any]:
+        """What `_steps` takes: networks and optimizer, which it changes in place, noise, and the batch's rows."""
+        rewards = batch[c.REWARDS]
+        weights = batch[c.WEIGHTS] if c.WEIGHTS in batch else np.ones_like(rewards)
+        columns = (batch[c.OBS], batch[c.ACTIONS], rewards, batch[c.NEXT_OBS], batch[c.DISCOUNTS], weights)
+        return [
+            self._flat.vector,
+            *self._adam.moments,
+            self._target_flat.vector,
+            self._learning_rate.fill_(self._lr),
+            self._noise(),
+            self._noise(),
+            *[as_tensor(column[rows], self.device) for column in columns],
+        ]
+
+    def _info(self, td_error: torch.Tensor, summary: torch.Tensor) -> LearnInfo:
+        stats = dict(zip(_STATS, summary.tolist(), strict=True))
+        errors: Array = td_error.cpu().numpy()
+        return LearnInfo({**stats, "lr": self._lr}, errors)
+
+    def _update(self, *arguments: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return alone(self._steps(*arguments))
+
+    def _steps(
         self,
         vector: torch.Tensor,
         step: torch.Tensor,
@@ -98,8 +113,8 @@ class DQNPolicy(QLearningPolicy[QNetwork]):
         next_obs: torch.Tensor,
         discounts: torch.Tensor,
         weights: torch.Tensor,
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Move `vector` and its moments; returns the rows' errors and the stats."""
+    ) -> Generator[torch.Tensor, torch.Tensor, tuple[torch.Tensor, torch.Tensor]]:
+        """Move `vector` and its moments by what the gradient becomes; returns the rows' errors and the stats."""
         with torch.no_grad(), self._target_flat.at(target):
             self._target.set_noise(target_noise)
             target_next = self._target(next_obs)
@@ -111,6 +126,7 @@ class DQNPolicy(QLearningPolicy[QNetwork]):
                 losses = functional.huber_loss(td_error, torch.zeros_like(td_error), reduction="none")
             loss = (weights * losses).mean()
             slope = gradient(loss, parameters)
+        slope = yield slope
         with torch.no_grad():
             norm = self._adam.descend(vector, Moments(step, mean, square), slope, lr)
             td_error = td_error.detach()

@@ -1,6 +1,6 @@
 """R2D2 (Kapturowski et al. 2019): double Q-learning over replayed sequences with a recurrent network."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import partial
 from itertools import pairwise
 from typing import Final
@@ -18,6 +18,7 @@ from rltrain.models.spaces import Space
 from rltrain.models.tensors import as_tensor
 from rltrain.policies.base import LearnInfo
 from rltrain.policies.q_learning import QLearningPolicy
+from rltrain.policies.sharing import ALL, alone
 from rltrain.policies.torch_policy import Seeds
 from rltrain.replay.sequences import SequenceShape
 from rltrain.rollout import columns as c
@@ -99,21 +100,25 @@ class R2D2Policy(QLearningPolicy[RecurrentQNetwork]):
         Returns:
             As `td_error` each sequence's priority before its exponent, see `sequence_priority`.
         """
+        return alone(self._shared_update(batch, ALL))
+
+    def _shared_update(self, batch: Batch, rows: slice) -> Generator[torch.Tensor, torch.Tensor, LearnInfo]:
         initial = batch[c.STATE] if c.STATE in batch else self.initial_state(batch.count)
         weights = batch[c.WEIGHTS] if c.WEIGHTS in batch else np.ones(batch.count, np.float32)
         names = (c.OBS, c.ACTIONS, c.REWARDS, c.DISCOUNTS, c.START, c.SEQ_LENS)
-        priorities, summary = self._update(
+        columns = (*(batch[name] for name in names), initial, weights)
+        priorities, summary = yield from self._steps(
             self._flat.vector,
             *self._adam.moments,
             self._target_flat.vector,
             self._learning_rate.fill_(self._lr),
-            *[as_tensor(column, self.device) for column in (*(batch[name] for name in names), initial, weights)],
+            *[as_tensor(column[rows], self.device) for column in columns],
         )
         stats = dict(zip(_STATS, summary.tolist(), strict=True))
         errors: Array = priorities.cpu().numpy()
         return LearnInfo({**stats, "lr": self._lr}, errors)
 
-    def _update(
+    def _steps(
         self,
         vector: torch.Tensor,
         step: torch.Tensor,
@@ -129,8 +134,8 @@ class R2D2Policy(QLearningPolicy[RecurrentQNetwork]):
         seq_lens: torch.Tensor,
         initial: torch.Tensor,
         weights: torch.Tensor,
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Move `vector` and its moments; returns the sequences' priorities and the stats."""
+    ) -> Generator[torch.Tensor, torch.Tensor, tuple[torch.Tensor, torch.Tensor]]:
+        """Move `vector` and its moments by what the gradient becomes; returns priorities of sequences and the stats."""
         learnt = torch.arange(self._shape.learnt, device=obs.device) < seq_lens[:, None]
         steps = learnt.sum()
         with torch.no_grad(), self._target_flat.at(target):
@@ -148,6 +153,7 @@ class R2D2Policy(QLearningPolicy[RecurrentQNetwork]):
             losses = functional.huber_loss(td_error, torch.zeros_like(td_error), reduction="none")
             loss = (weights[:, None] * losses).sum() / steps
             slope = gradient(loss, parameters)
+        slope = yield slope
         with torch.no_grad():
             norm = self._adam.descend(vector, Moments(step, mean, square), slope, lr)
             td_error, q = td_error.detach(), self._unsquash(taken.detach())

@@ -2,6 +2,7 @@
 
 import copy
 import math
+from collections.abc import Generator
 from typing import Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -17,6 +18,7 @@ from rltrain.models.spaces import Space
 from rltrain.models.tensors import as_tensor
 from rltrain.policies.base import LearnInfo
 from rltrain.policies.n_step import n_step
+from rltrain.policies.sharing import ALL, alone
 from rltrain.policies.torch_policy import Seeds, TorchPolicy
 from rltrain.rollout import columns as c
 from rltrain.rollout.batch import Batch
@@ -166,13 +168,17 @@ class SoftPolicy(TorchPolicy, Generic[C]):
         super().set_state(state)
         self._target_flat.set(state["target"])
 
-    def _arguments(self, batch: Batch) -> list[torch.Tensor]:
-        """What `_update` takes: networks and optimizer, which it changes in place, and the batch's rows."""
+    def _arguments(self, batch: Batch, rows: slice = ALL) -> list[torch.Tensor]:
+        """What `_steps` takes: networks and optimizer, which it changes in place, and the batch's rows.
+
+        Noise is drawn for the whole batch, so that a row has the same whoever learns from it.
+        """
         size = (batch.count, self._network.noise_size)
         noise: list[torch.Tensor] = [torch.randn(size, generator=self._generator, device=self.device) for _ in range(2)]
         names = (c.OBS, c.ACTIONS, c.REWARDS, c.NEXT_OBS, c.DISCOUNTS, c.WEIGHTS)
-        columns: list[torch.Tensor] = [as_tensor(batch[name], self.device) for name in names]
+        columns: list[torch.Tensor] = [as_tensor(batch[name][rows], self.device) for name in names]
         lr = self._learning_rate.fill_(self._lr)
+        noise = [each[rows] for each in noise]
         return [self._flat.vector, *self._adam.moments, self._target_flat.vector, lr, *columns, *noise]
 
 
@@ -201,12 +207,20 @@ class SACPolicy(SoftPolicy[SACConfig]):
 
     def learn_on_batch(self, batch: Batch) -> LearnInfo:
         """One update of alpha, actor and critics, all at the parameters as they were."""
-        td_error, norm, summary = self._learn(*self._arguments(batch))
+        return self._info(*self._learn(*self._arguments(batch)))
+
+    def _shared_update(self, batch: Batch, rows: slice) -> Generator[torch.Tensor, torch.Tensor, LearnInfo]:
+        return self._info(*(yield from self._steps(*self._arguments(batch, rows))))
+
+    def _info(self, td_error: torch.Tensor, norm: torch.Tensor, summary: torch.Tensor) -> LearnInfo:
         errors: Array = td_error.cpu().numpy()
         stats = dict(zip(STATS, summary.tolist(), strict=True))
         return LearnInfo({**stats, "grad_norm": float(norm), "lr": self._lr}, errors)
 
-    def _update(
+    def _update(self, *arguments: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        return alone(self._steps(*arguments))
+
+    def _steps(
         self,
         vector: torch.Tensor,
         step: torch.Tensor,
@@ -215,11 +229,12 @@ class SACPolicy(SoftPolicy[SACConfig]):
         target: torch.Tensor,
         lr: torch.Tensor,
         *rows: torch.Tensor,
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Move `vector` and its moments; returns TD errors, the gradient's norm and the stats."""
+    ) -> Generator[torch.Tensor, torch.Tensor, tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
+        """Move `vector` and its moments by what the gradient becomes; returns TD errors, its norm and the stats."""
         with self._flat.at(vector) as parameters, self._target_flat.at(target):
             losses = sac_losses(self._network, self._target, Rows(*rows), self._target_entropy)
             slope = gradient(losses.alpha + losses.actor + losses.critics, parameters)
+        slope = yield slope
         with torch.no_grad():
             norm = self._adam.descend(vector, Moments(step, mean, square), slope, lr)
         return losses.td_error, norm, losses.stats

@@ -14,6 +14,7 @@ from rltrain.models.adam import Adam
 from rltrain.models.flat import FlatParameters
 from rltrain.models.tensors import generator_bytes, restore_generator_bytes
 from rltrain.policies.base import LearnInfo, interpolate
+from rltrain.policies.sharing import Share, weighted
 from rltrain.rollout.batch import Batch
 from rltrain.state import Array, State, generator_state, restore_generator
 
@@ -83,6 +84,15 @@ class TorchPolicy:
     ) -> Generator[torch.Tensor, torch.Tensor, LearnInfo]:
         raise NotImplementedError("only on-policy algorithms learn by minibatches")
 
+    def learn_share(self, batch: Batch, share: Share) -> Generator[torch.Tensor, torch.Tensor, LearnInfo]:
+        rows = share.rows(batch.count)
+        own = batch.slice(rows.start, rows.stop)
+        if own.count:
+            return (yield from weighted(self._shared_update(batch, rows), own.steps))
+        # It must keep step with the others all the same: with a row of theirs, which counts for nothing.
+        info = yield from weighted(self._shared_update(batch, slice(0, 1)), 0)
+        return LearnInfo(info.stats, None if info.td_error is None else info.td_error[:0])
+
     def exploration_state(self) -> dict[str, float]:
         return {}
 
@@ -114,6 +124,13 @@ class TorchPolicy:
         """Run this policy's functions natively where the library has code."""
         for function in self.functions.values():
             function.compiler = library
+
+    def _shared_update(self, batch: Batch, rows: slice) -> Generator[torch.Tensor, torch.Tensor, LearnInfo]:
+        """One update, as far as some of a batch's rows go: yields gradients of their mean loss, see `sharing`.
+
+        Whatever it draws it draws for the whole batch.
+        """
+        raise NotImplementedError("this algorithm learns by minibatches, see minibatch_sgd")
 
     def _function(self, function: Callable[..., tuple[torch.Tensor, ...]]) -> Function:
         made = Function(function)
