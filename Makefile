@@ -86,6 +86,10 @@ bench: $(VENV)/installed $(BENCH:%=.bench/%/installed) ## speed beside the peers
 
 comma := ,
 
+.PHONY: learn
+learn: $(VENV)/installed ## train the examples to their budgets, write docs/learning.md; ARGS="dqn sac:2" chooses, what is kept stays
+	PYTHONPATH=tests $(BIN)/python -m learn $(ARGS)
+
 .bench/%/installed: bench/requirements-%.txt
 	test -x $(@D)/bin/python || $(PYTHON) -m venv --without-pip $(@D)
 	$(BIN)/uv pip sync --quiet --python $(@D)/bin/python $<
