@@ -15,6 +15,7 @@ from rltrain.ops import (
     IntensityLedger,
     ParallelRollouts,
     Replay,
+    Result,
     StandardMetricsReporting,
     StoreToReplayBuffer,
     UpdatePriorities,
@@ -191,6 +192,16 @@ def in_the_optimizer(worker: RolloutWorker) -> None:
     state = worker.policy.get_state()
     state["optimizer"]["mean"][0] += 1e-6
     worker.policy.set_state(state)
+
+
+@pytest.mark.parametrize(("debug", "compared"), [("0", [True, False]), ("1", [True, True])])
+def test_ranks_are_compared_each_second_and_in_debug_mode_after_each_iteration(
+    debug: str, compared: list[bool], metrics: MetricsContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RLTRAIN_DEBUG", debug)
+    built = training(DDPPO, metrics)
+    results = [built.flow.pull() for _ in compared]
+    assert [isinstance(result, Result) and result.rank_hashes is not None for result in results] == compared
 
 
 @pytest.mark.parametrize("drift", [in_weights, in_the_optimizer])

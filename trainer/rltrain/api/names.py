@@ -44,6 +44,8 @@ DATA_PATH: Final = "/data"
 CODE_PATH: Final = "/code"
 FINISHED_FLAG: Final = "/tmp/rltrain-finished"
 TERMINATION_LOG: Final = "/dev/termination-log"
+DEBUG: Final = "RLTRAIN_DEBUG"
+"""An environment variable: 1 shows tracebacks, and compares DD-PPO's ranks after each iteration."""
 
 EXIT_DONE: Final = 0
 EXIT_FAILED: Final = 1

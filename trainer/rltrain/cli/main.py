@@ -3,7 +3,7 @@
 import os
 import sys
 from importlib.metadata import version
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
@@ -12,8 +12,6 @@ from rltrain.api.errors import InvalidManifest, RltrainError
 from rltrain.cli.lazy import Command, LazyGroup
 from rltrain.cli.usage import usage_message
 from rltrain.runtime.interrupts import Interrupts
-
-DEBUG: Final = "RLTRAIN_DEBUG"
 
 
 class _Commands(LazyGroup):
@@ -57,10 +55,10 @@ def _options(
     version_: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help=f"Show tracebacks (or set {DEBUG}=1).")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help=f"Show tracebacks (or set {names.DEBUG}=1).")] = False,
 ) -> None:
     if debug:
-        os.environ[DEBUG] = "1"
+        os.environ[names.DEBUG] = "1"
     if context.obj is not None and context.invoked_subcommand != "run":
         context.obj.leave_to_python()
 
@@ -90,7 +88,7 @@ def _run(arguments: list[str], interrupts: Interrupts | None = None) -> int:
     except typer.TyperException as error:
         return _fail(usage_message(error), names.EXIT_INVALID)
     except Exception as error:
-        if os.environ.get(DEBUG) == "1":
+        if os.environ.get(names.DEBUG) == "1":
             raise
         what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         return _fail(f"rltrain: unexpected {what} (add --debug to see the traceback)", names.EXIT_FAILED)

@@ -1,11 +1,13 @@
 """What DD-PPO's ranks do by themselves, and how the driver keeps step with them."""
 
+import os
 import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from rltrain.api.errors import TrainingFailed
+from rltrain.api.names import DEBUG
 from rltrain.flow import get_metrics
 from rltrain.flow.metrics import STEPS_SAMPLED, STEPS_TRAINED, STEPS_TRAINED_THIS_ITER
 from rltrain.ops.context import Workers
@@ -143,15 +145,16 @@ class CheckRanksInSync:
     """Compare a hash over every tensor, the optimizer's too, of every rank.
 
     Args:
-        every_s: seconds between two comparisons; 0 compares after each iteration.
+        every_s: seconds between two comparisons; 0, as in debug mode, compares after each iteration.
 
     Raises (when called):
         TrainingFailed: ranks differ.
     """
 
-    def __init__(self, workers: Workers, every_s: float = CHECK_SECONDS) -> None:
+    def __init__(self, workers: Workers, every_s: float | None = None) -> None:
         self._workers = workers
-        self._every_s = every_s
+        usual = 0.0 if os.environ.get(DEBUG) == "1" else CHECK_SECONDS
+        self._every_s = usual if every_s is None else every_s
 
     def __call__(self, reports: list[RankReport]) -> list[RankReport]:
         metrics = get_metrics()
