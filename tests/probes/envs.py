@@ -79,32 +79,49 @@ class Short(gymnasium.Env[Floats, np.int64]):
 
 
 class Bad(gymnasium.Env[Any, np.int64]):
-    """Misbehaves in one way at one step of one worker: gives NaN or float64, raises, or hangs."""
+    """Misbehaves in one way at one step of some episodes of one worker: gives NaN or float64, raises, or hangs.
+
+    Observation [r, t / 20] with r of the episode's seed alone, reward r: shows rows of different episodes taken as one.
+    Step 0 is the reset; of the episodes one in `every` is bad, by its seed.
+    """
 
     observation_space = spaces.Box(-1.0, 1.0, (2,), np.float32)
     action_space = spaces.Discrete(2)
 
     def __init__(
         self,
-        kind: Literal["reward", "observation", "float64", "shape", "raise", "exit", "hang"],
+        kind: Literal["reward", "observation", "float64", "shape", "raise", "exit", "die", "hang"],
         step: int = 3,
         worker: int = 0,
+        every: int = 1,
     ) -> None:
-        self._kind, self._at = kind, step
+        self._kind, self._at, self._every = kind, step, every
         self._mine = worker == int(os.environ["RLTRAIN_WORKER_INDEX"])
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Any, Info]:
         super().reset(seed=seed)
+        number = int(self.np_random.integers(1 << 20))
+        self._bad, self._r = self._mine and number % self._every == 0, number / (1 << 20)
         self._t = 0
-        return np.zeros(2, np.float32), {}
+        return self._obs(), {}
 
     def step(self, action: np.int64) -> tuple[Any, float, bool, bool, Info]:
         self._t += 1
-        kind = self._kind if self._mine and self._t == self._at else None
+        obs = self._obs()
+        reward = np.nan if self._kind == "reward" and self._bad_now() else self._r
+        return obs, reward, False, self._t == 20, {}
+
+    def _bad_now(self) -> bool:
+        return self._bad and self._t == self._at
+
+    def _obs(self) -> Any:
+        kind = self._kind if self._bad_now() else None
         if kind == "raise":
             raise RuntimeError("this probe raises")
         if kind == "exit":
             sys.exit(0)
+        if kind == "die":
+            os._exit(7)
         if kind == "hang":
             time.sleep(3600)
         odd = {
@@ -112,8 +129,7 @@ class Bad(gymnasium.Env[Any, np.int64]):
             "float64": np.full(2, 0.1),
             "shape": np.zeros(3, np.float32),
         }
-        obs = odd.get(str(kind), np.zeros(2, np.float32))
-        return obs, np.nan if kind == "reward" else 0.0, False, self._t == 20, {}
+        return odd.get(str(kind), np.array([self._r, self._t / 20], np.float32))
 
 
 class Slow(Const):

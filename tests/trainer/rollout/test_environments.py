@@ -67,8 +67,12 @@ def test_a_constructor_that_raises_is_reported_with_its_kwargs_and_worker() -> N
 
 
 def test_only_an_id_that_brings_a_vector_environment_is_stepped_as_one() -> None:
-    native = make_native_vector(EnvSpec(id="CartPole-v1"), 3)
-    assert native is not None
-    assert native.num_envs == 3
-    assert make_native_vector(EnvSpec(id="Pendulum-v1"), 3) is None
-    assert make_native_vector(EnvSpec(id="probes.envs:Const"), 3) is None
+    assert make_native_vector(EnvSpec(id="CartPole-v1"), 3).num_envs == 3
+    for env_id in ("Pendulum-v1", "probes.envs:Const"):
+        with pytest.raises(UnknownEnvironment, match=f"'{env_id}' brings no vector environment along"):
+            make_native_vector(EnvSpec(id=env_id), 3)
+
+
+def test_a_vector_environment_of_other_spaces_than_the_single_one_s_does_not_fit() -> None:
+    with pytest.raises(UnknownEnvironment, match=r"'ALE/Pong-v5' .* doesn't fit: it has other spaces"):
+        make_native_vector(EnvSpec(id="ALE/Pong-v5", imports=["ale_py"]), 2)

@@ -1,5 +1,7 @@
 """Exact transitions from both kinds of vector environments."""
 
+import re
+
 import gymnasium
 import numpy as np
 import pytest
@@ -25,7 +27,7 @@ class Seeded(gymnasium.vector.VectorWrapper):
 
 def test_reset_rows_of_next_step_autoreset_are_no_transitions() -> None:
     sync: VectorEnv = gymnasium.make_vec("CartPole-v1", num_envs=8, vectorization_mode="sync")
-    envs = NextStepEnvs(Seeded(sync), "CartPole-v1", seed=0, worker=0)
+    envs = NextStepEnvs(lambda: Seeded(sync), "CartPole-v1", seed=0, worker=0)
     envs.reset()
     rng = np.random.default_rng(0)
     transitions = 0
@@ -42,7 +44,7 @@ def test_a_step_after_an_end_begins_the_next_episode(kind: str) -> None:
         envs = env_list("CartPole-v1")
     else:
         native: VectorEnv = gymnasium.make_vec("CartPole-v1", num_envs=2)
-        envs = NextStepEnvs(native, "CartPole-v1", seed=0, worker=0)
+        envs = NextStepEnvs(lambda: native, "CartPole-v1", seed=0, worker=0)
         envs.reset()
     ends = 0
     for _ in range(200):
@@ -122,15 +124,18 @@ def test_a_state_of_another_number_of_environments_is_refused() -> None:
     [
         ("raise", "RuntimeError: this probe raises"),
         ("exit", "SystemExit: 0"),
+        ("reward", "its reward isn't finite"),
+        ("observation", "its observation isn't finite"),
         ("shape", r"shape \(3,\), the space says \(2,\)"),
     ],
 )
 def test_a_failing_environment_is_named_with_worker_environment_and_step(kind: str, words: str) -> None:
     envs = env_list("probes.envs:Bad", count=1, kind=kind, step=3, worker=1)
     for _ in range(2):
-        envs.step(np.array([0]))
-    with pytest.raises(EnvironmentFailed, match=rf"worker 1, environment 0, step 2 of its episode 0 .*{words}"):
-        envs.step(np.array([0]))
+        assert envs.step(np.array([0])).valid is None
+    assert envs.step(np.array([0])).valid == [False]
+    (fault,) = envs.faults
+    assert re.search(rf"worker 1, environment 0, step 2 of its episode 0 .*{words}", fault.message)
 
 
 def test_observations_of_another_dtype_become_the_space_s() -> None:

@@ -10,7 +10,7 @@ from rltrain.rollout.environments import WORKER_INDEX_VARIABLE
 
 
 class Flaky(CartPoleEnv):
-    """CartPole that crashes at its step `at`, `times` times in all, in one worker or in every one."""
+    """CartPole that crashes at its step `at`, or as it is made, `times` times in all, in one worker or in every one."""
 
     def __init__(self, folder: str, times: int, worker: int | None = None, at: int = 5) -> None:
         super().__init__()
@@ -19,16 +19,20 @@ class Flaky(CartPoleEnv):
         self._mine = worker is None or os.environ[WORKER_INDEX_VARIABLE] == str(worker)
         self._at = at
         self._step = 0
+        self._crash_perhaps()
 
     def step(self, action: Any) -> Any:
         self._step += 1
+        self._crash_perhaps()
+        return super().step(action)  # type: ignore[no-untyped-call]
+
+    def _crash_perhaps(self) -> None:
         if self._mine and self._step == self._at:
             crashed = self._crashes.stat().st_size if self._crashes.exists() else 0
             if crashed < self._times:
                 with self._crashes.open("a") as file:
                     file.write("x")
                 raise RuntimeError("the game crashed")
-        return super().step(action)  # type: ignore[no-untyped-call]
 
 
 class Broken(CartPoleEnv):

@@ -171,25 +171,57 @@ def test_unknown_environment_and_unfit_space_are_told_before_anything_starts(tmp
         run_serially(job(DQN, env={"id": "Pendulum-v1"}), tmp_path / "b")
 
 
-@pytest.mark.parametrize("spec", [{**DQN, "rollouts": {"replicas": 2}}, DDPPO], ids=["DQN", "DDPPO"])
-def test_a_worker_whose_environment_throws_once_is_made_again_and_training_goes_on(
-    spec: dict[str, Any], tmp_path: Path
+WITH_WORKERS = pytest.mark.parametrize(
+    "spec", [{**DQN, "rollouts": {"replicas": 2}}, DDPPO, APEX], ids=["DQN", "DDPPO", "Apex"]
+)
+
+
+@WITH_WORKERS
+def test_a_worker_whose_environment_cannot_be_made_at_first_is_made_again(spec: dict[str, Any], tmp_path: Path) -> None:
+    kwargs = {"folder": str(tmp_path), "worker": 2, "times": 1, "at": 0}
+    outcome = run_serially(
+        job({**spec, "env": {"id": "trainer.runtime.flaky:Flaky", "kwargs": kwargs}}), tmp_path / "r"
+    )
+    assert outcome.state == "Succeeded"
+    counters = results(tmp_path / "run")[-1]["counters"]
+    assert (counters["num_worker_failures"], counters["num_env_restarts"]) == (1, 0)
+    assert results(tmp_path / "run")[-1]["num_healthy_workers"] == spec.get("rollouts", spec.get("workers"))["replicas"]
+
+
+@WITH_WORKERS
+def test_an_environment_that_throws_is_made_again_in_its_worker_and_training_goes_on(
+    spec: dict[str, Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    env = {"id": "trainer.runtime.flaky:Flaky", "kwargs": {"folder": str(tmp_path), "worker": 2, "times": 1}}
+    kwargs = {"kind": "raise", "step": 5, "worker": 2, "every": 3}
+    env = {"id": "probes.envs:Bad", "kwargs": kwargs, "maxRestarts": 1000}
     outcome = run_serially(job({**spec, "env": env}), tmp_path / "run")
     assert outcome.state == "Succeeded"
     counters = results(tmp_path / "run")[-1]["counters"]
-    assert counters["num_worker_failures"] == 1
-    assert results(tmp_path / "run")[-1]["num_healthy_workers"] == 2
+    assert counters["num_env_restarts"] == counters["num_episodes_dropped"] > 1
+    assert counters["num_env_restarts/RuntimeError"] == counters["num_env_restarts"]
+    assert "num_worker_failures" not in counters
+    words = [each.message for each in caplog.records if "failed in worker 2, environment" in each.message]
+    assert len(words) == 1, "each kind is warned of once"
+    assert "step 4 of its episode" in words[0]
+    assert "RuntimeError: this probe raises. It was made again" in words[0]
 
 
-@pytest.mark.parametrize("spec", [DQN, {**DQN, "rollouts": {"replicas": 1}}, DDPPO], ids=["local", "DQN", "DDPPO"])
+LOCAL_AND_WORKERS = pytest.mark.parametrize(
+    "spec", [DQN, {**DQN, "rollouts": {"replicas": 1}}, DDPPO], ids=["local", "DQN", "DDPPO"]
+)
+
+
+@LOCAL_AND_WORKERS
 def test_an_environment_that_always_throws_ends_the_run_with_its_own_words(
     spec: dict[str, Any], tmp_path: Path
 ) -> None:
-    env = {"id": "trainer.runtime.flaky:Flaky", "kwargs": {"folder": str(tmp_path), "times": 1000}}
-    with pytest.raises(EnvironmentFailed, match="the game crashed"):
+    env = {"id": "trainer.runtime.flaky:Flaky", "kwargs": {"folder": str(tmp_path), "times": 1000}, "maxRestarts": 5}
+    words = r"failed in worker \d, environment [01], step 4 of its episode .* the game crashed \(6 failures"
+    with pytest.raises(EnvironmentFailed, match=words) as failed:
         run_serially(job({**spec, "env": env}), tmp_path / "run")
+    assert failed.value.reason == "EnvironmentFailed"
+    # No worker is made again for what another one's environments wouldn't do better.
+    assert (tmp_path / "crashes").stat().st_size <= 12
 
 
 @pytest.mark.parametrize(("intensity", "replicas"), [(0.5, 0), (0.5, 3), (1, 1), (4, 0), (4, 3)])

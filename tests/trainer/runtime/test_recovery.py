@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from rltrain.api.errors import TooManyRestarts
 from rltrain.flow import ActorFailed, MetricsContext, Signal
-from rltrain.flow.metrics import FRAGMENTS_LOST, STEPS_SAMPLED
+from rltrain.flow.metrics import ENV_RESTARTS, EPISODES_DROPPED, FRAGMENTS_LOST, STEPS_SAMPLED
 from rltrain.flow.ray_backend import RayBackend
 from rltrain.flow.serial import SerialBackend
 from rltrain.ops import Result
@@ -81,6 +82,32 @@ def test_lost_rollout_worker_is_made_again_with_its_index_and_the_current_weight
     call = training.workers.sampling(after[2])
     ray_backend.result(after[2].apply(call.function, *call.args))
     assert ray_backend.result(after[2].apply(weights_of)) == weights_of(training.local)
+
+
+@pytest.mark.parametrize("spec", [{**DQN, "rollouts": {"replicas": 2}}, DDPPO], ids=["DQN", "DDPPO"])
+def test_failing_environments_are_made_again_inside_their_actors(
+    spec: dict[str, Any], ray_backend: RayBackend, metrics: MetricsContext
+) -> None:
+    kwargs = {"kind": "raise", "step": 5, "worker": 2, "every": 3}
+    env = {"id": "probes.envs:Bad", "kwargs": kwargs, "maxRestarts": 1000}
+    training = Training(job({**spec, "env": env}), ray_backend, metrics)
+    gather(training)
+    before = list(training.workers.actors())
+    turn_until(training, lambda: metrics.counters[ENV_RESTARTS] > 2)
+    assert metrics.counters[EPISODES_DROPPED] == metrics.counters[ENV_RESTARTS]
+    assert list(training.workers.actors()) == before
+    assert metrics.counters[FRAGMENTS_LOST] == 0
+
+
+def test_environments_that_fail_too_often_end_training_from_their_actor(
+    ray_backend: RayBackend, metrics: MetricsContext
+) -> None:
+    env = {"id": "probes.envs:Bad", "kwargs": {"kind": "reward", "step": 5, "worker": 2}, "maxRestarts": 3}
+    training = Training(job({**DDPPO, "env": env}), ray_backend, metrics)
+    words = r"failed in worker 2, environment [01], step 4 of its episode .*reward isn't finite \(4 failures"
+    with pytest.raises(TooManyRestarts, match=words):  # noqa: PT012 - wherever it is noticed
+        gather(training)
+        turn_until(training, lambda: metrics.counters[STEPS_SAMPLED] > 10_000)
 
 
 class KillItselfAt:

@@ -33,6 +33,10 @@ VARIANTS = {
         SAC, env={"id": "CartPole-v1"}, config={"prioritized_replay": True}, rollouts={"replicas": 2}
     ),
     "OffPolicy with DQN": job({**DQN, "plan": "OffPolicy", "config": {**DQN["config"], "policy": "DQN"}}),
+    "DQN, environments that fail": job(
+        DQN,
+        env={"id": "probes.envs:Bad", "kwargs": {"kind": "raise", "step": 5, "every": 3}, "maxRestarts": 1000},
+    ),
     "CQL": job(CQL),
     "CQL, with a Lagrange factor": job(CQL, config={"lagrangian": True}, checkpoint={"everySeconds": 10}),
     "ApexClassic without workers": job(APEX_CLASSIC, rollouts={"replicas": 0}),

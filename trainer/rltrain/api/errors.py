@@ -6,7 +6,7 @@ RltrainError
 ├── DeadlineExceeded (124)
 ├── Interrupted (130)
 ├── Terminated (143)
-└── TrainingFailed (1): EnvironmentFailed, CheckpointUnusable, StorageFull, Superseded, MissingExtra
+└── TrainingFailed (1): EnvironmentFailed (TooManyRestarts), CheckpointUnusable, StorageFull, Superseded, MissingExtra
 """
 
 from collections.abc import Sequence
@@ -113,6 +113,14 @@ class TrainingFailed(RltrainError):
 
 class EnvironmentFailed(TrainingFailed):
     """An environment raised or returned what it must not (NaN, a wrong shape)."""
+
+
+class TooManyRestarts(EnvironmentFailed):
+    """A worker's environments failed more often than `env.maxRestarts` allows; another worker's would too."""
+
+    @property
+    def reason(self) -> str:
+        return EnvironmentFailed.__name__
 
 
 class CheckpointUnusable(TrainingFailed):

@@ -21,6 +21,10 @@ class EnvSpec(Model):
     """Arguments of the environment's constructor."""
     imports: list[str] = []
     """Modules imported first in every process, for ids that they register."""
+    max_restarts: NonNegativeInt = 10
+    """How often environments of one worker may fail, and be made again, within `restartWindowSteps`."""
+    restart_window_steps: PositiveInt = 10_000
+    """Steps of one worker."""
 
 
 class Stop(Model):

@@ -17,6 +17,8 @@ STEPS_TRAINED_THIS_ITER: Final = "num_env_steps_trained_this_iter"
 EPISODES: Final = "num_episodes"
 BATCHES_LOST: Final = "num_batches_lost"
 FRAGMENTS_LOST: Final = "num_fragments_lost"
+ENV_RESTARTS: Final = "num_env_restarts"
+EPISODES_DROPPED: Final = "num_episodes_dropped"
 
 TIMER_WINDOW: Final = 100
 

@@ -11,8 +11,9 @@ from rltrain.api.names import DEBUG
 from rltrain.flow import get_metrics
 from rltrain.flow.metrics import STEPS_SAMPLED, STEPS_TRAINED, STEPS_TRAINED_THIS_ITER
 from rltrain.ops.context import Workers
-from rltrain.ops.rollouts import Fragment, record_sampled
+from rltrain.ops.rollouts import Fragment, record_faults, record_sampled
 from rltrain.rollout.collector import EpisodeRecord
+from rltrain.rollout.faults import NO_FAULTS, FaultReport
 from rltrain.rollout.worker import RolloutWorker, WorkerSpec
 from rltrain.state import State, content_hash
 
@@ -28,6 +29,7 @@ class RankReport:
     count: int
     learn_s: float
     episodes: tuple[EpisodeRecord, ...]
+    faults: FaultReport = NO_FAULTS
 
 
 class Rank(RolloutWorker):
@@ -106,7 +108,7 @@ class TrainRank:
         info = yield from rank.policy.minibatch_sgd(fragment.batch, minibatches=minibatches)
         learn_s = time.perf_counter() - begun
         rank.whole = (rank.whole[0] + 1, rank.policy.learned_state())
-        return RankReport(info.stats, fragment.batch.count, learn_s, fragment.episodes)
+        return RankReport(info.stats, fragment.batch.count, learn_s, fragment.episodes, fragment.faults)
 
 
 class RecordRankStats:
@@ -116,6 +118,7 @@ class RecordRankStats:
         metrics = get_metrics()
         steps = sum(report.count for report in reports)
         record_sampled(steps, [episode for report in reports for episode in report.episodes])
+        record_faults([report.faults for report in reports])
         metrics.counters[STEPS_TRAINED_THIS_ITER] = steps
         metrics.counters[STEPS_TRAINED] += steps
         timer = metrics.timer("learn")

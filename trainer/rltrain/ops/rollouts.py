@@ -1,25 +1,30 @@
 """ParallelRollouts: fragments of experience from the workers."""
 
+import logging
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, overload
 
 from rltrain.flow import LocalIterator, ParallelIterator, get_metrics
-from rltrain.flow.metrics import STEPS_SAMPLED
+from rltrain.flow.metrics import ENV_RESTARTS, EPISODES_DROPPED, STEPS_SAMPLED
 from rltrain.ops.context import Workers
 from rltrain.replay.shard import Experience
 from rltrain.rollout.batch import Batch
 from rltrain.rollout.collector import EpisodeRecord
+from rltrain.rollout.faults import NO_FAULTS, FaultReport
 from rltrain.rollout.worker import RolloutWorker
 from rltrain.state import Array
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Fragment:
-    """What a worker brings: transitions, and the episodes that ended meanwhile."""
+    """What a worker brings: transitions, the episodes that ended meanwhile, and environments that failed."""
 
     batch: Batch
     episodes: tuple[EpisodeRecord, ...]
+    faults: FaultReport = NO_FAULTS
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,7 @@ class FragmentInfo:
     worker: int
     count: int
     episodes: tuple[EpisodeRecord, ...]
+    faults: FaultReport = NO_FAULTS
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,7 @@ def sample_fragment(worker: RolloutWorker, env_steps: int, weights: dict[str, Ar
     if weights is not None:
         worker.set_weights(weights)
     worker.set_global_step(env_steps)
-    return Fragment(worker.sample(), tuple(worker.drain_episodes()))
+    return Fragment(worker.sample(), tuple(worker.drain_episodes()), worker.drain_faults())
 
 
 def deliver_fragment(
@@ -57,7 +63,7 @@ def deliver_fragment(
 ) -> tuple[FragmentInfo, Experience]:
     """The same in two parts, with the worker's own judgement of its transitions. Runs where the worker lives."""
     fragment = sample_fragment(worker, env_steps, weights)
-    info = FragmentInfo(worker.spec.index, fragment.batch.count, fragment.episodes)
+    info = FragmentInfo(worker.spec.index, fragment.batch.count, fragment.episodes, fragment.faults)
     return info, Experience(fragment.batch, worker.policy.td_error(fragment.batch))
 
 
@@ -97,6 +103,7 @@ def ParallelRollouts(  # noqa: N802 - operators of the plan language are written
     def record(delivered: Delivered) -> Delivered:
         info = delivered.info
         record_sampled(info.count, info.episodes, selected_workers is None or info.worker in selected_workers)
+        record_faults([info.faults])
         return delivered
 
     if workers.wanted == 0:
@@ -123,6 +130,7 @@ def _deliver_here(workers: Workers) -> Delivered:
 def _record(fragments: Sequence[Fragment]) -> Batch:
     batch = Batch.concat([fragment.batch for fragment in fragments])
     record_sampled(batch.count, [episode for fragment in fragments for episode in fragment.episodes])
+    record_faults([fragment.faults for fragment in fragments])
     return batch
 
 
@@ -132,3 +140,16 @@ def record_sampled(steps: int, episodes: Sequence[EpisodeRecord], selected: bool
     metrics.counters[STEPS_SAMPLED] += steps
     for episode in episodes:
         metrics.add_episode(episode.return_, episode.length, in_window=selected)
+
+
+def record_faults(reports: Sequence[FaultReport]) -> None:
+    """Count environments that were made again and episodes that were dropped; each kind of fault is warned of once."""
+    metrics = get_metrics()
+    for report in reports:
+        metrics.counters[ENV_RESTARTS] += len(report.restarts)
+        metrics.counters[EPISODES_DROPPED] += report.episodes_dropped
+        for fault in report.restarts:
+            of_kind = f"{ENV_RESTARTS}/{fault.kind}"
+            if not metrics.counters[of_kind]:
+                log.warning("%s. It was made again; further failures of this kind are only counted", fault.message)
+            metrics.counters[of_kind] += 1

@@ -1,15 +1,15 @@
 """Collector: steps environments with a policy and cuts the transitions into batches of an exact size."""
 
-import math
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from rltrain.api.errors import EnvironmentFailed
 from rltrain.rollout import columns as c
 from rltrain.rollout.batch import Batch
-from rltrain.rollout.vector import Step, VectorEnvs
+from rltrain.rollout.faults import Fault, FaultReport, Tolerance
+from rltrain.rollout.vector import VectorEnvs
 from rltrain.state import Array, State
 
 
@@ -31,21 +31,37 @@ class Collector:
     """Transitions of one worker's environments.
 
     Rows are written into a grid of (steps, environments). A batch takes the wanted number of transitions
-    out of it; those that the last step gave beyond that open the next grid.
+    out of it; those that the last step gave beyond that open the next grid. Of an environment that fails, the rows
+    of its open episode are taken back, as far as no batch has them yet.
+
+    Args:
+        tolerance: of failures; by default the first one is raised.
+
+    Raises:
+        TooManyRestarts: environments fail more often than that; also of `collect` and `set_state`.
     """
 
-    def __init__(self, envs: VectorEnvs, act: Act, worker: int, begin: Begin = lambda rows: None) -> None:
-        self._envs, self._act, self._worker, self._begin = envs, act, worker, begin
+    def __init__(
+        self,
+        envs: VectorEnvs,
+        act: Act,
+        worker: int,
+        begin: Begin = lambda rows: None,
+        tolerance: Tolerance | None = None,
+    ) -> None:
+        self._envs, self._act, self._begin = envs, act, begin
+        self._tolerance = tolerance or Tolerance()
         count = envs.num_envs
         self._grid: dict[str, Array] = {}
         self._valid = np.zeros((0, count), bool)
         self._rows = self._transitions = 0
         self._episodes = worker * c.EPISODES_PER_WORKER
         self._finished: list[EpisodeRecord] = []
+        self._faults: list[Fault] = []
+        self._steps = self._dropped = 0
         self._start_episodes()
         envs.reset()
-        self._check_float = np.issubdtype(envs.obs.dtype, np.floating)
-        self._check_obs(envs.obs, "after its reset")
+        self._restart_failed()
 
     def collect(self, count: int) -> Batch:
         """Exactly `count` transitions, each environment's in order and together."""
@@ -58,6 +74,12 @@ class Collector:
         finished, self._finished = self._finished, []
         return finished
 
+    def drain_faults(self) -> FaultReport:
+        """Failures since the last call."""
+        report = FaultReport(tuple(self._faults), self._dropped)
+        self._faults, self._dropped = [], 0
+        return report
+
     def get_state(self) -> State:
         """Open episodes and counters; complete where the environments record their episodes."""
         return {
@@ -67,6 +89,8 @@ class Collector:
             "t": self._t.copy(),
             "returns": self._returns.copy(),
             "finished": [[record.return_, record.length] for record in self._finished],
+            "steps": self._steps,
+            "faults": list(self._tolerance.seen),
         }
 
     def set_state(self, state: State, open_episodes: bool) -> None:
@@ -80,6 +104,9 @@ class Collector:
             self._episodes = int(state["episodes"])
             self._eps_id, self._t = state["eps_id"].copy(), state["t"].copy()
             self._returns = state["returns"].copy()
+        self._steps = int(state["steps"])
+        self._tolerance.seen = deque(map(int, state["faults"]))
+        self._restart_failed()
 
     def close(self) -> None:
         """Close the environments."""
@@ -101,7 +128,6 @@ class Collector:
         grid, row = self._grid, self._rows
         grid[c.OBS][row] = obs  # before the step: environments may reuse the array
         step = self._envs.step(env_actions)
-        self._check(step)
         grid[c.ACTIONS][row] = actions
         grid[c.REWARDS][row] = step.rewards
         grid[c.NEXT_OBS][row] = step.next_obs
@@ -112,6 +138,7 @@ class Collector:
         for name, column in extras.items():
             grid[name][row] = column
         self._rows += 1
+        self._steps += self._envs.num_envs
         self._returns += step.rewards
         if step.valid is None:
             self._valid[row] = True
@@ -126,6 +153,8 @@ class Collector:
         if np.count_nonzero(ended):  # a sixth of what any() takes
             self._end_episodes(np.flatnonzero(ended))
             self._begin(ended)
+        if self._envs.faults:
+            self._restart_failed()
 
     def _end_episodes(self, ended: Array) -> None:
         for total, length in zip(self._returns[ended].tolist(), self._t[ended].tolist(), strict=True):
@@ -134,7 +163,27 @@ class Collector:
         self._episodes += ended.size
         self._t[ended] = 0
         self._returns[ended] = 0.0
-        self._check_obs(self._envs.obs, "after its reset")
+
+    def _restart_failed(self) -> None:
+        while faults := self._envs.faults:
+            for fault in faults:
+                self._tolerance.bear(fault, self._steps)
+                self._faults.append(fault)
+            self._drop(self._envs.restart())
+
+    def _drop(self, envs: Array) -> None:
+        """Take back what open episodes have in the grid, and begin others; bool (num_envs,)."""
+        if self._rows:
+            rows = self._valid[: self._rows]
+            open_ = rows & envs & (self._grid[c.EPS_ID][: self._rows] == self._eps_id)
+            rows[open_] = False
+            self._transitions -= int(np.count_nonzero(open_))
+        self._dropped += int(np.count_nonzero(self._t[envs]))
+        self._eps_id[envs] = self._episodes + np.arange(np.count_nonzero(envs))
+        self._episodes += int(np.count_nonzero(envs))
+        self._t[envs] = 0
+        self._returns[envs] = 0.0
+        self._begin(envs)
 
     def _take(self, count: int) -> Batch:
         rows, envs = self._rows, self._envs.num_envs
@@ -170,28 +219,6 @@ class Collector:
         self._valid = _longer(self._valid, more)
         self._grid = {name: _longer(column, more) for name, column in self._grid.items()}
         self._grid[c.ENV_ID][:] = np.arange(count)
-
-    def _check(self, step: Step) -> None:
-        if not _all_finite(step.rewards):
-            self._fail(np.isfinite(step.rewards), "reward", "after a step")
-        self._check_obs(step.next_obs, "after a step")
-
-    def _check_obs(self, obs: Array, when: str) -> None:
-        if self._check_float and not _all_finite(obs):
-            finite: Array = np.isfinite(obs)
-            self._fail(finite.reshape(len(obs), -1).all(axis=1), "observation", when)
-
-    def _fail(self, good: "np.bool | Array", what: str, when: str) -> None:
-        env = int(np.argmin(good))
-        raise EnvironmentFailed(
-            f"an environment gave a {what} that isn't finite {when}: worker {self._worker}, environment {env}, "
-            f"step {self._t[env]} of its episode {self._eps_id[env] % c.EPISODES_PER_WORKER}"
-        )
-
-
-def _all_finite(array: Array) -> bool:
-    # A sum is half the price, and finite only if all are; one that overflows is looked at again.
-    return math.isfinite(np.add.reduce(array, axis=None)) or bool(np.isfinite(array).all())
 
 
 def _longer(array: Array, more: int) -> Array:

@@ -1,6 +1,5 @@
 """Making environments from a manifest's `env` block."""
 
-import contextlib
 import os
 from typing import Any, TypeAlias
 
@@ -65,29 +64,37 @@ def make_env(spec: EnvSpec, worker: int = 0) -> Env:
     return env if packed is None else PackedObservations(env, packed)
 
 
-def make_native_vector(spec: EnvSpec, num_envs: int, worker: int = 0) -> VectorEnv | None:
-    """Make the vector environment that an id brings along, or None where it has none that fits.
+def make_native_vector(spec: EnvSpec, num_envs: int, worker: int = 0) -> VectorEnv:
+    """Make the vector environment that an id brings along.
 
-    Only the next-step autoreset mode fits: its steps at an episode's end carry the final observation. Observations of
-    several parts don't.
+    Only the next-step autoreset mode fits: its steps at an episode's end carry the final observation.
+
+    Raises:
+        UnknownEnvironment: there is none, or it doesn't fit; see also `make_env`.
+        EnvironmentFailed: it can't be made.
     """
-    _import_modules(spec)
-    if spec.id not in gymnasium.registry:
-        return None
-    registered = gymnasium.spec(spec.id)
-    if registered.vector_entry_point is None or registered.additional_wrappers:
-        return None
+    single = make_env(spec, worker)
+    single.close()
+    registered = gymnasium.registry.get(spec.id)
+    if registered is None or registered.vector_entry_point is None or registered.additional_wrappers:
+        raise UnknownEnvironment(f"environment {spec.id!r} brings no vector environment along")
     os.environ[WORKER_INDEX_VARIABLE] = str(worker)
-    with contextlib.suppress(Exception):  # what is wrong shows, with its message, in `make_env`
+    try:
         envs = gymnasium.make_vec(spec.id, num_envs=num_envs, vectorization_mode="vector_entry_point", **spec.kwargs)
-        mode = envs.metadata.get("autoreset_mode")
-        if pack_space(envs.single_observation_space) is None and mode in (
-            AutoresetMode.NEXT_STEP,
-            AutoresetMode.NEXT_STEP.value,
-        ):
-            return envs
-        envs.close()
-    return None
+    except (Exception, SystemExit) as error:
+        raise EnvironmentFailed(
+            f"environment {spec.id!r} can't be made as a vector in worker {worker} with kwargs {spec.kwargs}: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    spaces = (single.observation_space, single.action_space)
+    if spaces != (envs.single_observation_space, envs.single_action_space):
+        why = f"other spaces, {envs.single_observation_space} and {envs.single_action_space}"
+    elif envs.metadata.get("autoreset_mode") not in (AutoresetMode.NEXT_STEP, AutoresetMode.NEXT_STEP.value):
+        why = "another autoreset mode than next-step"
+    else:
+        return envs
+    envs.close()
+    raise UnknownEnvironment(f"the vector environment that {spec.id!r} brings along doesn't fit: it has {why}")
 
 
 def _import_modules(spec: EnvSpec) -> None:

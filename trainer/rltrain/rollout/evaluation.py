@@ -1,6 +1,5 @@
 """How good a policy is: whole episodes with fresh seeds, several at a time."""
 
-import math
 from collections.abc import Callable
 from typing import Final
 
@@ -95,7 +94,7 @@ class _Seat:
         self.episode, self._return, self._length = episode, 0.0, 0
         # A list that is taken up again begins the episode after the saved one.
         self._envs.set_state({"episodes": [episode - 1]})
-        self._check_obs()
+        self._raise_fault()
 
     @property
     def obs(self) -> Array:
@@ -108,21 +107,13 @@ class _Seat:
         step = self._envs.step(action)
         self._return += float(step.rewards[0])
         self._length += 1
-        if not math.isfinite(self._return):
-            raise self._not_finite("reward")
-        if step.terminateds[0] or step.truncateds[0]:
-            return EpisodeRecord(self._return, self._length)
-        self._check_obs()
-        return None
+        self._raise_fault()
+        ended = bool(step.terminateds[0] or step.truncateds[0])
+        return EpisodeRecord(self._return, self._length) if ended else None
 
     def close(self) -> None:
         self._envs.close()
 
-    def _check_obs(self) -> None:
-        if self.obs.dtype.kind == "f" and not np.isfinite(self.obs).all():
-            raise self._not_finite("observation")
-
-    def _not_finite(self, what: str) -> EnvironmentFailed:
-        return EnvironmentFailed(
-            f"environment {self._id!r} gave a {what} that isn't finite in step {self._length} of episode {self.episode}"
-        )
+    def _raise_fault(self) -> None:
+        if self._envs.faults:
+            raise EnvironmentFailed(self._envs.faults[0].message)

@@ -1,13 +1,16 @@
 """Stepping several environments as one, with exact transitions."""
 
+import contextlib
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from gymnasium import spaces
 
-from rltrain.api.errors import CheckpointMismatch, EnvironmentFailed
+from rltrain.api.errors import CheckpointMismatch, EnvironmentFailed, RltrainError
 from rltrain.api.job import EnvSpec
 from rltrain.rollout.environments import Env, Space, VectorEnv, make_env
+from rltrain.rollout.faults import Fault, all_finite, not_finite
 from rltrain.state import Array, State
 
 
@@ -17,7 +20,7 @@ class Step(NamedTuple):
     Attributes:
         next_obs: observations after the action, the final ones where an episode ended.
         rewards: float64; terminateds, truncateds: bool.
-        valid: bool, False where the row is no transition but a reset; None if all are.
+        valid: bool, False where the row is no transition but a reset or a failure; None if all are.
     """
 
     next_obs: Array
@@ -35,26 +38,30 @@ class VectorEnvs(Protocol):
     action_space: Space
     obs: Array
     """Observations to act on, (num_envs, *shape); none before `reset`."""
+    faults: list[Fault]
+    """Of environments that must be made again, by `restart`, before the next step."""
 
     def reset(self) -> None:
-        """Begin an episode in each environment.
-
-        Raises:
-            EnvironmentFailed: an environment raised or returned something of the wrong kind or shape.
-        """
+        """Begin an episode in each environment; those that fail are among `faults`."""
 
     def step(self, actions: Array) -> Step:
         """Take one action in each environment; `obs` is then what to act on next.
 
-        Raises:
-            EnvironmentFailed: an environment raised or returned something of the wrong kind or shape.
+        Where an environment fails, in the step or in the reset that follows an episode's end, it is among `faults`,
+        and in the former case its row isn't valid.
+        """
+
+    def restart(self) -> Array:
+        """Make what has failed again, and begin episodes there: in which environments, bool (num_envs,).
+
+        `faults` are then those of these beginnings.
         """
 
     def get_state(self) -> State:
         """What `set_state` needs so that no episode's seed comes twice, and open episodes where recorded."""
 
     def set_state(self, state: State) -> None:
-        """Go on from a saved state."""
+        """Go on from a saved state; environments that fail are among `faults`."""
 
     def close(self) -> None:
         """Free what the environments hold."""
@@ -84,6 +91,7 @@ class EnvList:
         self._contains = space.contains if isinstance(space, spaces.Discrete | spaces.MultiDiscrete) else None
         self._scalar_actions = isinstance(self.action_space, spaces.Discrete)
         self.obs = np.zeros((num_envs, *self._shape), space.dtype)
+        self.faults: list[Fault] = []
         self._next_obs = np.zeros_like(self.obs)
         self._rewards = np.zeros(num_envs)
         self._terminateds = np.zeros(num_envs, bool)
@@ -100,11 +108,31 @@ class EnvList:
         each = actions.tolist() if self._scalar_actions else list(actions)
         for index, action in enumerate(each):
             self._step(index, action)
-            if self._terminateds[index] or self._truncateds[index]:
+        for index, what in not_finite(reward=self._rewards, observation=self._next_obs):
+            self._steps[index] -= 1  # the one that has failed
+            self._fail(index, what, f"its {what} isn't finite")
+        valid = self._failed_rows() if self.faults else None
+        np.copyto(self.obs, self._next_obs)
+        ended = self._terminateds | self._truncateds
+        if np.count_nonzero(ended):
+            for index in np.flatnonzero(ended).tolist():
                 self._reset(index)
+        return Step(self._next_obs, self._rewards, self._terminateds, self._truncateds, valid)
+
+    def restart(self) -> Array:
+        begun = np.zeros(self.num_envs, bool)
+        begun[[fault.env for fault in self.faults]] = True
+        self.faults = []
+        for index in np.flatnonzero(begun).tolist():
+            with contextlib.suppress(Exception, SystemExit):  # it is broken already
+                self._envs[index].close()
+            try:
+                self._envs[index] = make_env(self._spec, self._worker)
+            except RltrainError as error:
+                self.faults.append(Fault(type(error.__cause__ or error).__name__, str(error), index))
             else:
-                self.obs[index] = self._next_obs[index]
-        return Step(self._next_obs, self._rewards, self._terminateds, self._truncateds, None)
+                self._reset(index)
+        return begun
 
     def get_state(self) -> State:
         open_episodes = [np.asarray(actions, self.action_space.dtype) for actions in self._actions]
@@ -133,9 +161,10 @@ class EnvList:
             self._rewards[index] = reward
             self._terminateds[index] = terminated
             self._truncateds[index] = truncated
-            self._steps[index] += 1
         except (Exception, SystemExit) as error:
-            raise self._failure(index, error) from error
+            self._fail(index, type(error).__name__, f"{type(error).__name__}: {error}")
+            return
+        self._steps[index] += 1
         if self._record:
             self._actions[index].append(action)
 
@@ -148,16 +177,21 @@ class EnvList:
             obs, _ = self._envs[index].reset(seed=seed)
             self._put(self.obs, index, obs)
         except (Exception, SystemExit) as error:
-            raise self._failure(index, error) from error
+            self._fail(index, type(error).__name__, f"{type(error).__name__}: {error}")
+            return
+        if not all_finite(self.obs[index]):
+            self._fail(index, "observation", "its first observation isn't finite")
 
     def _redo(self, index: int, actions: Array, obs: Array) -> None:
         for action in actions.tolist() if self._scalar_actions else list(actions):
-            self._step(index, action)
+            if not self.faults:
+                self._step(index, action)
             self.obs[index] = self._next_obs[index]
-        if not np.array_equal(self.obs[index], obs):
+        if self.faults or not np.array_equal(self.obs[index], obs):
+            ended = self.faults[0].message if self.faults else "ended elsewhere"
             raise EnvironmentFailed(
                 f"environment {self._spec.id!r} isn't a function of its reset's seed and its actions: doing "
-                f"an episode's {len(actions)} actions again ended elsewhere, so a serial run can't be resumed"
+                f"an episode's {len(actions)} actions again {ended}, so a serial run can't be resumed"
             )
 
     def _put(self, target: Array, index: int, obs: Any) -> None:
@@ -167,13 +201,23 @@ class EnvList:
             raise ValueError(f"observation {obs} isn't in {self.observation_space}")
         target[index] = obs
 
-    def _failure(self, index: int, error: BaseException) -> EnvironmentFailed:
+    def _failed_rows(self) -> Array:
+        """Of a step: whether each row is valid; what is in the others ends no episode."""
+        failed = [fault.env for fault in self.faults]
+        valid = np.ones(self.num_envs, bool)
+        valid[failed] = False
+        self._next_obs[failed] = self.obs[failed]
+        self._rewards[failed] = 0.0
+        self._terminateds[failed] = self._truncateds[failed] = False
+        return valid
+
+    def _fail(self, index: int, kind: str, cause: str) -> None:
         seed = episode_seed(self._seed, self._worker, index, self._episodes[index])
-        return EnvironmentFailed(
+        message = (
             f"environment {self._spec.id!r} failed in worker {self._worker}, environment {index}, step "
-            f"{self._steps[index]} of its episode {self._episodes[index]} (seed {seed}): "
-            f"{type(error).__name__}: {error}"
+            f"{self._steps[index]} of its episode {self._episodes[index]} (seed {seed}): {cause}"
         )
+        self.faults.append(Fault(kind, message, index))
 
 
 class NextStepEnvs:
@@ -183,34 +227,59 @@ class NextStepEnvs:
     observation with reward 0: a row that belongs to no episode.
     """
 
-    def __init__(self, envs: VectorEnv, name: str, seed: int, worker: int) -> None:
-        self._envs, self._name, self._seed, self._worker = envs, name, seed, worker
+    def __init__(self, make: Callable[[], VectorEnv], name: str, seed: int, worker: int) -> None:
+        self._make, self._name, self._seed, self._worker = make, name, seed, worker
+        self._envs = envs = make()
         self.num_envs = envs.num_envs
         self.observation_space: Space = envs.single_observation_space
         self.action_space: Space = envs.single_action_space
+        self.faults: list[Fault] = []
         self._ended = np.zeros(envs.num_envs, bool)
         self._any_ended = False
         self._resets = -1
 
     def reset(self) -> None:
         self._resets += 1
+        self._ended = np.zeros(self.num_envs, bool)
+        self._any_ended = False
         try:
             self.obs, _ = self._envs.reset(seed=episode_seed(self._seed, self._worker, 0, self._resets))
         except (Exception, SystemExit) as error:
-            raise self._failure(error) from error
-        self._ended = np.zeros(self.num_envs, bool)
-        self._any_ended = False
+            self._fail(type(error).__name__, f"{type(error).__name__}: {error}")
+            return
+        for env, _ in not_finite(observation=self.obs):
+            self._fail("observation", f"environment {env}'s first observation isn't finite")
 
     def step(self, actions: Array) -> Step:
         try:
             obs, rewards, terminateds, truncateds, _ = self._envs.step(actions)
         except (Exception, SystemExit) as error:
-            raise self._failure(error) from error
+            self._fail(type(error).__name__, f"{type(error).__name__}: {error}")
+            none = np.zeros(self.num_envs, bool)
+            return Step(self.obs, np.zeros(self.num_envs), none, none, none)
         valid = ~self._ended if self._any_ended else None
         self._ended = terminateds | truncateds
         self._any_ended = bool(self._ended.any())
         self.obs = obs
+        for env, what in not_finite(reward=rewards, observation=obs):
+            self._fail(what, f"environment {env}'s {what} isn't finite")
+            valid = np.ones(self.num_envs, bool) if valid is None else valid
+            valid[env] = False
+            rewards, terminateds, truncateds = rewards.copy(), terminateds.copy(), truncateds.copy()
+            rewards[env], terminateds[env], truncateds[env] = 0.0, False, False
         return Step(obs, rewards, terminateds, truncateds, valid)
+
+    def restart(self) -> Array:
+        self.faults = []
+        with contextlib.suppress(Exception, SystemExit):  # it is broken already
+            self._envs.close()
+        try:
+            self._envs = self._make()
+        except RltrainError as error:
+            self._fail(type(error.__cause__ or error).__name__, str(error))
+        else:
+            self.reset()
+        return np.ones(self.num_envs, bool)
 
     def get_state(self) -> State:
         return {"resets": self._resets}
@@ -222,8 +291,6 @@ class NextStepEnvs:
     def close(self) -> None:
         self._envs.close()
 
-    def _failure(self, error: BaseException) -> EnvironmentFailed:
-        return EnvironmentFailed(
-            f"environment {self._name!r} ({self.num_envs} as one vector) failed in worker {self._worker}: "
-            f"{type(error).__name__}: {error}"
-        )
+    def _fail(self, kind: str, cause: str) -> None:
+        message = f"environment {self._name!r} ({self.num_envs} as one vector) failed in worker {self._worker}: {cause}"
+        self.faults.append(Fault(kind, message))

@@ -1,9 +1,12 @@
 """RolloutWorker: a policy acting in its environments. Knows nothing of actors or processes."""
 
+import contextlib
 import socket
 from dataclasses import dataclass
+from functools import partial
 
 from rltrain.api.config import PlanConfig, SamplingConfig
+from rltrain.api.errors import RltrainError
 from rltrain.api.job import EnvSpec
 from rltrain.models.spaces import action_mapping
 from rltrain.policies.base import Policy
@@ -13,6 +16,7 @@ from rltrain.rollout.acting import Actor
 from rltrain.rollout.batch import Batch
 from rltrain.rollout.collector import Collector, EpisodeRecord
 from rltrain.rollout.environments import make_env, make_native_vector
+from rltrain.rollout.faults import NO_FAULTS, FaultReport, Tolerance
 from rltrain.rollout.vector import EnvList, NextStepEnvs, VectorEnvs
 from rltrain.state import Array, State
 
@@ -83,7 +87,7 @@ class RolloutWorker:
         """Exactly `rollout_fragment_length * num_envs_per_worker` transitions, postprocessed by the policy.
 
         Raises:
-            EnvironmentFailed: an environment raised or returned what it must not.
+            TooManyRestarts: environments have failed too often.
         """
         config = self.spec.config
         if not isinstance(config, SamplingConfig):
@@ -95,6 +99,10 @@ class RolloutWorker:
     def drain_episodes(self) -> list[EpisodeRecord]:
         """Episodes finished since the last call."""
         return self._collector.drain_episodes() if self._collector else []
+
+    def drain_faults(self) -> FaultReport:
+        """Failures of environments since the last call."""
+        return self._collector.drain_faults() if self._collector else NO_FAULTS
 
     def get_weights(self) -> dict[str, Array]:
         """The policy's weights."""
@@ -142,9 +150,9 @@ class RolloutWorker:
     def _make_envs(self, count: int) -> VectorEnvs:
         spec = self.spec
         if not spec.serial and count >= _NATIVE_FROM:
-            native = make_native_vector(spec.env, count, spec.index)
-            if native is not None:
-                return NextStepEnvs(native, spec.env.id, spec.seed, spec.index)
+            with contextlib.suppress(RltrainError):  # what is wrong shows, with its message, in `make_env`
+                make = partial(make_native_vector, spec.env, count, spec.index)
+                return NextStepEnvs(make, spec.env.id, spec.seed, spec.index)
         return EnvList(spec.env, count, spec.seed, spec.index, record=spec.serial)
 
     def _begin_sampling(self, envs: VectorEnvs) -> Collector:
@@ -154,5 +162,5 @@ class RolloutWorker:
             actions, extras = actor.act(obs)
             return actions, self._to_env(actions), extras
 
-        self._collector = Collector(envs, act, self.spec.index, actor.begin)
+        self._collector = Collector(envs, act, self.spec.index, actor.begin, Tolerance.of(self.spec.env))
         return self._collector
