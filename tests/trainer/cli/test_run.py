@@ -153,7 +153,11 @@ def test_a_failure_is_told_once_and_as_json_too_and_leaves_nothing_behind(
 
 
 def test_a_run_that_fails_later_says_so_in_finished_json_with_its_newest_checkpoint(shell: Shell) -> None:
-    env = {"id": "trainer.runtime.flaky:Flaky", "kwargs": {"folder": str(shell.folder), "times": 1000, "at": 300}}
+    env = {
+        "id": "trainer.runtime.flaky:Flaky",
+        "kwargs": {"folder": str(shell.folder), "times": 1000, "at": 300},
+        "maxRestarts": 0,
+    }
     shell.write(DQN, env=env, checkpoint={"everySeconds": 0.1})
     failed = shell.run("run", "job.yaml", "--serial", "--json")
     assert failed.returncode == 1

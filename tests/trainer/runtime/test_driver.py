@@ -179,13 +179,13 @@ WITH_WORKERS = pytest.mark.parametrize(
 @WITH_WORKERS
 def test_a_worker_whose_environment_cannot_be_made_at_first_is_made_again(spec: dict[str, Any], tmp_path: Path) -> None:
     kwargs = {"folder": str(tmp_path), "worker": 2, "times": 1, "at": 0}
-    outcome = run_serially(
-        job({**spec, "env": {"id": "trainer.runtime.flaky:Flaky", "kwargs": kwargs}}), tmp_path / "r"
-    )
+    env = {"id": "trainer.runtime.flaky:Flaky", "kwargs": kwargs}
+    outcome = run_serially(job({**spec, "env": env}), tmp_path / "run")
     assert outcome.state == "Succeeded"
     counters = results(tmp_path / "run")[-1]["counters"]
     assert (counters["num_worker_failures"], counters["num_env_restarts"]) == (1, 0)
-    assert results(tmp_path / "run")[-1]["num_healthy_workers"] == spec.get("rollouts", spec.get("workers"))["replicas"]
+    wanted = spec["workers" if "workers" in spec else "rollouts"]["replicas"]
+    assert results(tmp_path / "run")[-1]["num_healthy_workers"] == wanted
 
 
 @WITH_WORKERS
