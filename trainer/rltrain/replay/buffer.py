@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rltrain.api.errors import CheckpointMismatch, TrainingFailed
-from rltrain.replay.sum_tree import MinTree, SumTree
+from rltrain.replay.sum_tree import PriorityTree
 from rltrain.rollout.batch import Batch
 from rltrain.rollout.columns import BATCH_INDEXES, GENERATIONS, WEIGHTS
 from rltrain.state import Array, State, content_hash, generator_state, restore_generator
@@ -57,7 +57,7 @@ class ReplayBuffer:
         self._size = self._cursor = self._added = self._sampled = self._stale = 0
         self._max_priority = 1.0
         if prioritized:
-            self._sums, self._mins = SumTree(capacity), MinTree(capacity)
+            self._tree = PriorityTree(capacity)
 
     def __len__(self) -> int:
         return self._size
@@ -118,9 +118,9 @@ class ReplayBuffer:
         if not self.warm or self._size < max(count, 1):
             return None
         if self.prioritized:
-            mass = (np.arange(count) + self._rng.random(count)) * (self._sums.root / count)
-            slots = self._sums.find(mass, self._size)
-            weights = (self._sums.leaves[slots] / self._mins.root) ** -self.beta
+            mass = (np.arange(count) + self._rng.random(count)) * (self._tree.total / count)
+            slots = self._tree.find(mass, self._size)
+            weights = (self._tree.leaves[slots] / self._tree.least) ** -self.beta
         else:
             slots = self._rng.integers(self._size, size=count)
             weights = np.ones(count)
@@ -146,7 +146,8 @@ class ReplayBuffer:
         """
         if not self.prioritized:
             return 0
-        if indexes.size and not (indexes.min() >= 0 and indexes.max() < self.capacity):
+        # Without a sign, what is below 0 is far above the capacity.
+        if indexes.size and np.maximum.reduce(indexes.astype(np.int64, copy=False).view(np.uint64)) >= self.capacity:
             raise TrainingFailed(f"{self.name}: priorities for slots outside 0..{self.capacity - 1}")
         priorities = self._priorities(td_error, indexes)
         fresh = self._generations[indexes] == generations
@@ -163,11 +164,11 @@ class ReplayBuffer:
         return ReplayStats(self._size, self.capacity, self._added, self._sampled, self._stale)
 
     def get_state(self) -> State:
-        """Everything that sampling depends on, as copies. The trees are their leaves: parents follow from them."""
+        """Everything that sampling depends on, as copies. The tree is its leaves: parents follow from them."""
         return {
             "columns": {name: column[: self._size].copy() for name, column in self._columns.items()},
             "generations": self._generations.copy(),
-            "priorities": self._sums.leaves[: self._size].copy() if self.prioritized else None,
+            "priorities": self._tree.leaves[: self._size].copy() if self.prioritized else None,
             "max_priority": self._max_priority,
             "size": self._size,
             "cursor": self._cursor,
@@ -207,7 +208,7 @@ class ReplayBuffer:
         self._size, self._cursor = size, cursor
         self._added, self._sampled, self._stale = state["added"], state["sampled"], state["stale_updates"]
         if priorities is not None:
-            self._sums, self._mins = SumTree(self.capacity), MinTree(self.capacity)
+            self._tree = PriorityTree(self.capacity)
             if size:
                 self._set_priorities(np.arange(size), priorities.astype(np.float64))
         self._max_priority = float(state["max_priority"])
@@ -229,9 +230,9 @@ class ReplayBuffer:
         return priorities
 
     def _set_priorities(self, slots: Array, priorities: Array | float) -> None:
-        self._sums.set(slots, priorities)
-        self._mins.set(slots, priorities)
-        self._max_priority = max(self._max_priority, float(np.max(priorities)))
+        self._tree.set(slots, priorities)
+        largest = priorities if isinstance(priorities, float) else float(np.maximum.reduce(priorities))
+        self._max_priority = max(self._max_priority, largest)
 
     def _check(self, batch: Batch) -> None:
         if batch.columns.keys() != self._columns.keys():
