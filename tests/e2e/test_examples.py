@@ -64,7 +64,7 @@ def test_checkpoint_is_fetched_and_opens_on_this_machine(shared: Kube, tmp_path:
 
     assert [pod for pod in shared.kubectl("get", "pods", "-o", "name").split() if "fetch" in pod] == []
     done = rltrain("evaluate", str(tmp_path / "fetched"), "--episodes", "10", "--seed", "7", "--json")
-    assert json.loads(done.stdout.splitlines()[-1])["mean"] >= 400
+    assert json.loads(done.stdout.splitlines()[-1])["episode_return_mean"] >= 400
 
 
 @EACH

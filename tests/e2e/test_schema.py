@@ -71,7 +71,7 @@ def refusal(text: str) -> str:
         ("DQN", "config: {hiddens: [0]}", "spec.config.hiddens[0]"),
         ("DQN", "config: {noisy: 1}", "must be of type boolean"),
         ("DQN", "seed: 1.5", "must be of type integer"),
-        ("DQN", "stop: {}", "give at least one of episodeReturnMean, envSteps"),
+        ("DQN", "stop: {}", "give at least one of episodeReturnMean, evaluationReturnMean"),
         ("DQN", "code: {}", "give exactly one of configMap, claim and uri"),
         ("DQN", "checkpoint: {storage: {claim: a, size: 1Gi}}", "give either claim, or size"),
         ("DQN", "head: {resources: {limits: {memory: 4GB}}}", "should match"),

@@ -36,7 +36,7 @@ def test_scores_are_the_same_each_time_and_for_the_run_and_its_checkpoint(evalua
     assert [code for code, _, _ in said] == [0, 0, 0]
     assert said[0][1] == said[1][1] == said[2][1]
     scores = json.loads(said[0][1])
-    assert scores["min"] <= scores["mean"] <= scores["max"]
+    assert scores["episode_return_min"] <= scores["episode_return_mean"] <= scores["episode_return_max"]
     assert scores["episodes"] == 20
     assert evaluate(trained, "--episodes", "20", "--json") == said[0]
     assert json.loads(evaluate(trained, "--episodes", "20", "-o", "json", "--seed", "1")[1]) != scores

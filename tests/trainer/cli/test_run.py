@@ -115,7 +115,7 @@ def test_json_is_the_last_line_and_names_the_criterion(shell: Shell) -> None:
     scores = shell.run("evaluate", "runs/job", "--episodes", "3", "--json")
     assert scores.returncode == 0, scores.stderr
     read = json.loads(scores.stdout)
-    assert read["min"] <= read["mean"] <= read["max"]
+    assert read["episode_return_min"] <= read["episode_return_mean"] <= read["episode_return_max"]
     assert read["episodes"] == 3
     assert shell.run("evaluate", outcome["checkpoint"], "--episodes", "3", "--json").stdout == scores.stdout
 

@@ -12,7 +12,7 @@ from rltrain.flow.metrics import STEPS_SAMPLED, STEPS_TRAINED
 from rltrain.flow.serial import SerialBackend
 from rltrain.rollout import columns as c
 from rltrain.runtime.build import Training
-from trainer.runtime.runs import CQL, job, marker, results, run_serially
+from trainer.runtime.runs import CQL, job, marker, run_serially
 
 
 def test_it_trains_on_the_dataset_and_updates_targets_and_reports_by_trained_steps() -> None:
@@ -48,24 +48,6 @@ def test_it_ends_by_trained_steps_and_tells_of_its_dataset(tmp_path: Path, capsy
     assert "20,800 transitions, 104 episodes" in capsys.readouterr().err
     assert Path(str(outcome.checkpoint)).name == "000000001600-0001"
     assert marker(outcome.checkpoint)["trained_steps"] == 1600
-
-
-def test_every_other_report_evaluates_and_its_return_is_what_is_reported(tmp_path: Path) -> None:
-    run_serially(job(CQL, config={"evaluation_num_episodes": 2}), tmp_path / "run")
-    lines = results(tmp_path / "run")
-    evaluated = [line["info"].get("evaluation") for line in lines]
-    assert [found is not None for found in evaluated] == [False, True, False, True, False]  # the last line is the end's
-    for line, found in zip(lines, evaluated, strict=True):
-        if found is not None:
-            assert line["episode_return_mean"] == found["episode_return_mean"]
-            assert found["episodes"] == 2
-    assert lines[2]["episode_return_mean"] == lines[1]["episode_return_mean"]
-    assert lines[-1]["episodes"] == 4
-
-
-def test_a_return_can_end_it(tmp_path: Path) -> None:
-    outcome = run_serially(job({**CQL, "stop": {"episodeReturnMean": -5000}}), tmp_path / "run")
-    assert (outcome.stop_reason, outcome.trained_steps) == ("episode_return_mean", 800)
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from gymnasium.envs.classic_control.cartpole import CartPoleEnv
+from gymnasium.envs.classic_control.pendulum import PendulumEnv
 
 from rltrain.rollout.environments import WORKER_INDEX_VARIABLE
 
 
-class Flaky(CartPoleEnv):
-    """CartPole that crashes at its step `at`, or as it is made, `times` times in all, in one worker or in every one."""
+class _Crashing:
+    """Crashes at its step `at`, or as it is made, `times` times in all, in one worker or in every one."""
 
     def __init__(self, folder: str, times: int, worker: int | None = None, at: int = 5) -> None:
         super().__init__()
@@ -24,7 +25,7 @@ class Flaky(CartPoleEnv):
     def step(self, action: Any) -> Any:
         self._step += 1
         self._crash_perhaps()
-        return super().step(action)  # type: ignore[no-untyped-call]
+        return super().step(action)  # type: ignore[misc]
 
     def _crash_perhaps(self) -> None:
         if self._mine and self._step == self._at:
@@ -33,6 +34,18 @@ class Flaky(CartPoleEnv):
                 with self._crashes.open("a") as file:
                     file.write("x")
                 raise RuntimeError("the game crashed")
+
+
+class Flaky(_Crashing, CartPoleEnv):
+    """CartPole that crashes."""
+
+
+class FlakyPendulum(_Crashing, PendulumEnv):
+    """A pendulum that crashes; what its class lacks, and its id adds, is the end of an episode."""
+
+    def step(self, action: Any) -> Any:
+        obs, reward, terminated, _, info = super().step(action)
+        return obs, reward, terminated, self._step >= 20, info
 
 
 class Broken(CartPoleEnv):

@@ -25,10 +25,10 @@ VARIANTS = {
     "DQN, noisy, distributional, two workers": job(
         DQN, config={"noisy": True, "num_atoms": 5, "v_max": 50.0}, rollouts={"replicas": 2}
     ),
-    "DDPPO": job(DDPPO),
-    "Apex": job(APEX),
+    "DDPPO": job(DDPPO, config={"evaluation_interval": 3, "evaluation_num_episodes": 2}),
+    "Apex": job(APEX, config={"evaluation_interval": 1, "evaluation_num_episodes": 2, "evaluation_num_workers": 2}),
     "Apex, free running, learner apart": job(APEX_CLASSIC, plan="Apex", learners={"replicas": 1}),
-    "OffPolicy with SAC": job(SAC),
+    "OffPolicy with SAC": job(SAC, config={"evaluation_interval": 1, "evaluation_num_episodes": 1}),
     "OffPolicy with SAC, prioritised, over discrete actions, two workers": job(
         SAC, env={"id": "CartPole-v1"}, config={"prioritized_replay": True}, rollouts={"replicas": 2}
     ),

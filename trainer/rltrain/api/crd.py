@@ -7,7 +7,7 @@ from pydantic import BaseModel
 from rltrain.api import names
 from rltrain.api.base import QUANTITY_PATTERN
 from rltrain.api.fields import Variant, variants, variants_of
-from rltrain.api.job import PLAN_SPECS
+from rltrain.api.job import PLAN_SPECS, STOP_CRITERIA
 from rltrain.api.status import JobStatus
 
 Schema = dict[str, Any]
@@ -132,8 +132,8 @@ def _relations(spec: Schema) -> None:
     """What pydantic checks between the fields of one block, and CEL can check too."""
     spec["stop"]["x-kubernetes-validations"] = [
         _rule(
-            "has(self.episodeReturnMean) || has(self.envSteps) || has(self.trainedSteps) || has(self.timeSeconds)",
-            "give at least one of episodeReturnMean, envSteps, trainedSteps and timeSeconds",
+            " || ".join(f"has(self.{criterion})" for criterion in STOP_CRITERIA),
+            f"give at least one of {', '.join(STOP_CRITERIA)}",
         )
     ]
     spec["checkpoint"]["properties"]["storage"]["x-kubernetes-validations"] = [

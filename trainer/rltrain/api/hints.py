@@ -28,6 +28,8 @@ _ANY_PLAN: Final = {
     "checkpointfreq": "spec.checkpoint.everySeconds",
     "checkpointfrequency": "spec.checkpoint.everySeconds",
     "keepcheckpointsnum": "spec.checkpoint.keep",
+    "evaluationduration": "spec.config.evaluation_num_episodes",
+    "evaluationnumenvrunners": "spec.config.evaluation_num_workers",
 }
 _BUFFER: Final = {
     "batchsize": "spec.config.train_batch_size",
@@ -77,7 +79,6 @@ _BY_PLAN: Final[dict[str, dict[str, str]]] = {
         **_SOFT,
         "dataset": "spec.config.input",
         "inputpath": "spec.config.input",
-        "evaluationduration": "spec.config.evaluation_num_episodes",
     },
     "DDPPO": {
         "batchsize": "spec.config.sgd_minibatch_size",

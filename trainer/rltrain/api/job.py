@@ -1,12 +1,20 @@
 """RLTrainingJob: the manifest."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from rltrain.api import names
 from rltrain.api.base import Int, Model, NonNegativeInt, PositiveFloat, PositiveInt
-from rltrain.api.config import ApexClassicConfig, ApexConfig, CQLConfig, DDPPOConfig, DQNConfig, OffPolicyConfig
+from rltrain.api.config import (
+    ApexClassicConfig,
+    ApexConfig,
+    CQLConfig,
+    DDPPOConfig,
+    DQNConfig,
+    OffPolicyConfig,
+    PlanConfig,
+)
 from rltrain.api.roles import ApexRolloutsRole, HeadRole, LearnersRole, ReplayRole, RolloutsRole, WorkersRole
 from rltrain.api.status import JobStatus
 from rltrain.api.storage import Checkpoint, Code
@@ -32,6 +40,8 @@ class Stop(Model):
 
     episode_return_mean: float | None = None
     """Mean return of the smoothing window's episodes."""
+    evaluation_return_mean: float | None = None
+    """Mean return of an evaluation's episodes; needs `config.evaluation_interval`."""
     env_steps: PositiveInt | None = None
     """Environment steps, over all attempts."""
     trained_steps: PositiveInt | None = None
@@ -42,8 +52,11 @@ class Stop(Model):
     @model_validator(mode="after")
     def _some_criterion(self) -> Self:
         if all(value is None for _, value in self):
-            raise ValueError("give at least one of episodeReturnMean, envSteps, trainedSteps and timeSeconds")
+            raise ValueError(f"give at least one of {', '.join(STOP_CRITERIA)}")
         return self
+
+
+STOP_CRITERIA: Final = tuple(str(field.alias) for field in Stop.model_fields.values())
 
 
 class RunPolicy(Model):
@@ -101,6 +114,15 @@ class SpecBase(Model):
     """The head pod."""
     run_policy: RunPolicy = RunPolicy()
     """Deadlines and restarts."""
+
+    @model_validator(mode="after")
+    def _is_evaluated_where_it_matters(self) -> Self:
+        config: PlanConfig | None = getattr(self, "config", None)
+        if config is not None and self.stop.evaluation_return_mean is not None and not config.evaluation_interval:
+            raise ValueError(
+                "stop.evaluationReturnMean needs evaluations: set config.evaluation_interval, such as to 10"
+            )
+        return self
 
 
 def _default_config(value: Any) -> Any:
@@ -198,6 +220,15 @@ class CQLSpec(SpecBase):
     """The execution plan."""
     config: Annotated[CQLConfig, BeforeValidator(_default_config)]
     """The plan's own options, with `input`, its dataset."""
+
+    @model_validator(mode="after")
+    def _stops_by_what_it_has(self) -> Self:
+        if self.stop.episode_return_mean is not None:
+            raise ValueError(
+                "stop.episodeReturnMean isn't for CQL, which plays no episodes in training: use "
+                "stop.evaluationReturnMean, with config.evaluation_interval"
+            )
+        return self
 
 
 PlanSpec = ApexSpec | ApexClassicSpec | CQLSpec | DDPPOSpec | DQNSpec | OffPolicySpec

@@ -45,6 +45,8 @@ class Progress(Model):
     trained_steps: int = 0
     episodes: int = 0
     episode_return_mean: float | None = None
+    evaluation_return_mean: float | None = None
+    """Of the newest evaluation."""
     steps_per_second: float | None = None
     workers_healthy: int = 0
     workers_wanted: int = 0

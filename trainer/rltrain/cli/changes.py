@@ -55,6 +55,8 @@ def progress_line(job: JobView) -> str:
     parts = [f"{progress.steps} steps"]
     if progress.episode_return_mean is not None:
         parts.append(f"return {progress.episode_return_mean:.6g}")
+    if progress.evaluation_return_mean is not None:
+        parts.append(f"evaluated {progress.evaluation_return_mean:.6g}")
     if progress.steps_per_second is not None:
         parts.append(f"{progress.steps_per_second:.0f} steps/s")
     if progress.eta_seconds is not None and not job.finished:

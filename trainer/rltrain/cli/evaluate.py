@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,6 +10,9 @@ from rltrain import user_code
 from rltrain.cli.options import Json
 from rltrain.cli.playing import playing
 from rltrain.cli.run import missing_extra
+
+if TYPE_CHECKING:
+    from rltrain.runtime.evaluation import Evaluated
 
 
 def evaluate(
@@ -32,11 +35,17 @@ def evaluate(
     except ModuleNotFoundError as error:
         raise missing_extra(error) from error
     with playing(episodes) as watch:
-        scores = evaluate_checkpoint(path, episodes, seed, watch)
+        evaluated = evaluate_checkpoint(path, episodes, seed, watch)
     if json_ or output == "json":
-        typer.echo(json.dumps(scores.to_json()))
+        typer.echo(json.dumps(evaluated.to_json()))
     else:
-        typer.echo(
-            f"return {scores.mean:.2f} ± {scores.std:.2f} (min {scores.min:.2f}, max {scores.max:.2f}) "
-            f"over {scores.episodes} episode{'s' * (scores.episodes > 1)} of {scores.env} with {scores.checkpoint}"
-        )
+        typer.echo(_sentence(evaluated))
+
+
+def _sentence(evaluated: "Evaluated") -> str:
+    scores = evaluated.scores
+    return (
+        f"return {scores.episode_return_mean:.2f} ± {scores.episode_return_std:.2f} "
+        f"(min {scores.episode_return_min:.2f}, max {scores.episode_return_max:.2f}) over {scores.episodes} "
+        f"episode{'s' * (scores.episodes > 1)} of {evaluated.env} with {evaluated.checkpoint}"
+    )

@@ -3,7 +3,6 @@
 from rltrain.flow import Concurrently
 from rltrain.ops.apex import AddApexMetrics, ApexContext, lowest_epsilons
 from rltrain.ops.context import PlanContext, Stateful, Workers
-from rltrain.ops.evaluate import EvaluateInEnvironment
 from rltrain.ops.learner import (
     Dequeue,
     Enqueue,
@@ -34,7 +33,6 @@ __all__ = [
     "Dequeue",
     "DownloadWeights",
     "Enqueue",
-    "EvaluateInEnvironment",
     "Fragment",
     "FreeRunning",
     "IntensityLedger",

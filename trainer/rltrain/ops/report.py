@@ -5,7 +5,7 @@ from typing import Any
 
 from rltrain.api.config import PlanConfig
 from rltrain.flow import PROGRESS, LocalIterator, Signal, get_metrics
-from rltrain.flow.metrics import EPISODES, STEPS_SAMPLED, STEPS_TRAINED
+from rltrain.flow.metrics import EPISODES, REPORTS, STEPS_SAMPLED, STEPS_TRAINED
 from rltrain.ops.context import Workers
 
 
@@ -15,6 +15,7 @@ class Result:
 
     Attributes:
         steps_per_second: env steps sampled a second since the last report; trained ones where nothing is sampled.
+        evaluation: one that has ended since the last report, with the steps at which its weights were taken.
         resumed: in the first report after a resume: the checkpoint, its steps, and hashes of what was restored.
     """
 
@@ -32,6 +33,7 @@ class Result:
     info: dict[str, Any] = field(default_factory=dict)
     exploration: dict[str, float] = field(default_factory=dict)
     rank_hashes: list[str] | None = None
+    evaluation: dict[str, Any] | None = None
     resumed: dict[str, Any] | None = None
 
     @property
@@ -67,6 +69,7 @@ class _Reporter:
         elapsed = metrics.clock() - metrics.marks.setdefault("last_report", 0.0)
         if steps < self._config.timesteps_per_iteration or elapsed < self._config.min_time_s_per_reporting:
             return PROGRESS
+        metrics.counters[REPORTS] += 1
         metrics.marks["last_report"] = metrics.clock()
         metrics.counters["last_report_step"] = metrics.counters[self._counter]
         return summarise(self._workers, steps / elapsed if elapsed > 0 else None)

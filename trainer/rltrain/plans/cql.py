@@ -1,7 +1,7 @@
 """CQL: a dataset is put into the replay buffer once, and learnt from; nothing is sampled.
 
 dataset ──> buffer
-replay ──> before_learn ──> train ──> priorities ──> target ──> report ──> evaluate
+replay ──> before_learn ──> train ──> priorities ──> target ──> report
 """
 
 from rltrain.api.config import CQLConfig
@@ -9,7 +9,6 @@ from rltrain.flow import LocalIterator
 from rltrain.offline.fill import fill_from_dataset
 from rltrain.ops import (
     BeforeLearnOnBatch,
-    EvaluateInEnvironment,
     PlanContext,
     Replay,
     Result,
@@ -39,5 +38,4 @@ def cql(context: PlanContext[CQLConfig]) -> LocalIterator[Result]:
         .for_each(UpdatePriorities(buffer))
         .for_each(UpdateTargetNetwork(workers, config.target_network_update_freq, by_steps_trained=True))
     )
-    evaluate = EvaluateInEnvironment(workers, config.evaluation_interval, config.evaluation_num_episodes, context.seed)
-    return StandardMetricsReporting(train_op, workers, config, by_steps_trained=True).for_each(evaluate)
+    return StandardMetricsReporting(train_op, workers, config, by_steps_trained=True)

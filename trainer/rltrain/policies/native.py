@@ -25,6 +25,7 @@ _NOT_TRACED: Final = frozenset(
         "entropy_coeff_schedule",
         "evaluation_interval",
         "evaluation_num_episodes",
+        "evaluation_num_workers",
         "exploration_config",
         "input",
         "keep_local_weights_in_sync",

@@ -1,6 +1,7 @@
 """How good a policy is: whole episodes with fresh seeds, several at a time."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -24,19 +25,53 @@ Watch = Callable[[int, int], None]
 """Told how many episodes are finished and how many steps were taken, after each step of all environments."""
 
 
+@dataclass(frozen=True)
+class Scores:
+    """What some episodes say of a policy; `episode_return_std` is that of the episodes, not of their mean."""
+
+    episode_return_mean: float
+    episode_return_std: float
+    episode_return_min: float
+    episode_return_max: float
+    episode_length_mean: float
+    episodes: int
+
+    @classmethod
+    def of(cls, records: Sequence[EpisodeRecord]) -> "Scores":
+        """Of at least one episode."""
+        returns = np.array([record.return_ for record in records])
+        return cls(
+            episode_return_mean=float(returns.mean()),
+            episode_return_std=float(returns.std()),
+            episode_return_min=float(returns.min()),
+            episode_return_max=float(returns.max()),
+            episode_length_mean=float(np.mean([record.length for record in records])),
+            episodes=len(records),
+        )
+
+
 def evaluate(
-    policy: Policy, env: EnvSpec, episodes: int, seed: int, *, num_envs: int = NUM_ENVS, watch: Watch | None = None
+    policy: Policy,
+    env: EnvSpec,
+    episodes: int,
+    seed: int,
+    *,
+    first: int = 0,
+    num_envs: int = NUM_ENVS,
+    watch: Watch | None = None,
 ) -> list[EpisodeRecord]:
     """Play episodes on the policy's best actions; the records in the order of the episodes' numbers.
 
     An episode's seed comes from its number, and every episode that begins is counted, however long it takes. So the
-    result depends on nothing but the seed, not on the number of environments, and short episodes have no advantage.
+    result depends on nothing but the seed, not on the number of environments nor on who plays which of the episodes,
+    and short episodes have no advantage.
 
     Args:
         policy: acts; must not change.
         env: what to play.
         episodes: at least 1.
         seed: of the episodes.
+        first: number of the first one.
         num_envs: from 1 to `NUM_ENVS`.
         watch: told of the progress.
 
@@ -44,22 +79,23 @@ def evaluate(
         UnknownEnvironment, EnvironmentFailed: see `make_env` and `EnvList`.
     """
     seats: list[_Seat] = []
+    numbers = range(first, first + episodes)
     try:
-        for episode in range(min(num_envs, episodes)):
+        for episode in numbers[:num_envs]:
             seats.append(_Seat(env, seed, row=len(seats), episode=episode))
-        return _play(policy, seats, episodes, watch)
+        return _play(policy, seats, numbers, watch)
     finally:
         for seat in seats:
             seat.close()
 
 
-def _play(policy: Policy, seats: list["_Seat"], episodes: int, watch: Watch | None) -> list[EpisodeRecord]:
+def _play(policy: Policy, seats: list["_Seat"], numbers: range, watch: Watch | None) -> list[EpisodeRecord]:
     to_env = action_mapping(seats[0].action_space)
     # Rows without a player keep an observation that the policy can take.
     obs = np.repeat(seats[0].obs[None], NUM_ENVS, axis=0)
     records: dict[int, EpisodeRecord] = {}
     actor = Actor(policy, NUM_ENVS, explore=False)
-    begun, steps = len(seats), 0
+    waiting, steps = iter(numbers[len(seats) :]), 0
     while seats:
         for seat in seats:
             obs[seat.row] = seat.obs
@@ -68,15 +104,15 @@ def _play(policy: Policy, seats: list["_Seat"], episodes: int, watch: Watch | No
             record = seat.step(actions[seat.row : seat.row + 1])
             if record is not None:
                 records[seat.episode] = record
-                if begun < episodes:
-                    seat.begin(begun)
+                following = next(waiting, None)
+                if following is not None:
+                    seat.begin(following)
                     actor.begin(np.array([seat.row]))
-                    begun += 1
         steps += len(seats)
         seats = [seat for seat in seats if seat.episode not in records]
         if watch is not None:
             watch(len(records), steps)
-    return [records[episode] for episode in range(episodes)]
+    return [records[episode] for episode in numbers]
 
 
 class _Seat:

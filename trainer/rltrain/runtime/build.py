@@ -22,12 +22,13 @@ from rltrain.rollout.worker import RolloutWorker, WorkerSpec
 from rltrain.runtime.apex import make_learner, make_shards
 from rltrain.runtime.checkpoint import Checkpoint, Identity, Summary
 from rltrain.runtime.crew import Crew
+from rltrain.runtime.evaluators import make_evaluators
 from rltrain.runtime.learner import QueuedLearner
 from rltrain.runtime.ranks import Connect, RankGroup
 from rltrain.runtime.roles import gpus_of, replicas_of, roles_of, workers_role
 from rltrain.runtime.shards import ShardActors, ShardPart
 from rltrain.runtime.workers import RolloutWorkers
-from rltrain.state import State, content_hash
+from rltrain.state import Array, State, content_hash
 
 log = logging.getLogger(__name__)
 
@@ -87,6 +88,7 @@ class Training:
         make = MakeWorker(replace(worker, device="cuda" if gpus_of(role) else "cpu"), kind)
         crew = Crew(backend, next(iter(roles_of(job)), names.HEAD), wanted, make)
         self.workers = self._gather(plan, crew)
+        self.evaluators = make_evaluators(job, backend, replace(worker, device=device))
         self.shards: ShardActors | None = None
         self.learner: QueuedLearner | None = None
         self.context: PlanContext[Any]
@@ -120,6 +122,10 @@ class Training:
             raise CheckpointUnusable(f"{checkpoint.path} has no workers or no metrics in it")
         self.metrics.set_state(metrics)
         self.workers.set_state(workers)
+
+    def newest_weights(self) -> dict[str, Array] | None:
+        """Those of the policy that learns; None where it is being made again just now."""
+        return self.workers.newest_weights() if self.learner is None else self.learner.weights()
 
     def missing_from(self, checkpoint: Checkpoint) -> Sequence[str]:
         """Parts that this run has and a checkpoint hasn't."""

@@ -75,6 +75,8 @@ class LiveConsole(Silent):
             shares.append(progress.trained_steps / self._stop.trained_steps)
         if self._stop.episode_return_mean and progress.episode_return_mean is not None:
             shares.append(progress.episode_return_mean / self._stop.episode_return_mean)
+        if self._stop.evaluation_return_mean and progress.evaluation_return_mean is not None:
+            shares.append(progress.evaluation_return_mean / self._stop.evaluation_return_mean)
         return min(1.0, max(shares))
 
 
@@ -86,6 +88,8 @@ def describe(progress: Progress) -> str:
     parts = [_steps(progress.env_steps, progress.trained_steps), f"{progress.episodes:,} episodes"]
     if progress.episode_return_mean is not None:
         parts.append(f"return {progress.episode_return_mean:.2f}")
+    if progress.evaluation_return_mean is not None:
+        parts.append(f"evaluated {progress.evaluation_return_mean:.2f}")
     if progress.steps_per_second is not None:
         parts.append(f"{progress.steps_per_second:,.0f} steps/s")
     if progress.workers_wanted:
@@ -100,6 +104,8 @@ def conclude(outcome: RunResult) -> str:
     if outcome.message is not None:
         return f"{outcome.state.lower()}: {outcome.message}"
     value = "none" if outcome.episode_return_mean is None else f"{outcome.episode_return_mean:.2f}"
+    if outcome.evaluation_return_mean is not None:
+        value += f", evaluated {outcome.evaluation_return_mean:.2f},"
     steps = _steps(outcome.env_steps, outcome.trained_steps)
     return (
         f"{outcome.state.lower()} ({outcome.stop_reason}): return {value} after {steps} in "

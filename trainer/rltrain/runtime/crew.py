@@ -3,6 +3,7 @@
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -11,12 +12,23 @@ from rltrain.flow import Actor, ActorLost, Backend, Future, ShardFailure, get_me
 
 log = logging.getLogger(__name__)
 
-CLEAN_CALLS: Final = 20
-"""Results in a row that make up for earlier failures; failures with fewer between them come "in a row"."""
-MAX_FAILURES: Final = 3
-"""Failures of one worker's own code in a row after which the cause must lie in what it runs."""
-MAX_LOSSES: Final = 10
-"""Deaths of one worker's process in a row after which it is hopeless."""
+
+@dataclass(frozen=True)
+class Patience:
+    """When making an actor again is hopeless.
+
+    Attributes:
+        clean_calls: results in a row that make up for earlier failures; those with fewer between them come "in a row".
+        failures: of its own code in a row after which the cause must lie in what it runs.
+        losses: deaths of its process in a row after which it is hopeless; None for those that training can do without.
+    """
+
+    clean_calls: int = 20
+    failures: int = 3
+    losses: int | None = 10
+
+
+PATIENCE: Final = Patience()
 
 
 class Crew:
@@ -29,6 +41,7 @@ class Crew:
         factory: makes what actor `index` holds, its `incarnation`-th; picklable.
         noun: what counters and messages call one of them.
         slotless: they take no slots, see `Backend.create`.
+        patience: with those that fail.
     """
 
     def __init__(
@@ -39,12 +52,14 @@ class Crew:
         factory: Callable[[int, int], Any],
         noun: str = "worker",
         slotless: bool = False,
+        patience: Patience = PATIENCE,
     ) -> None:
         self.backend = backend
         self.role = role
         self.wanted = wanted
         self._noun = noun
         self._slotless = slotless
+        self._patience = patience
         self._factory = factory
         self._made: defaultdict[int, int] = defaultdict(int)
         self._starting: dict[int, tuple[Actor, Future]] = {}
@@ -87,7 +102,7 @@ class Crew:
         index = actor.index
         if index in self._failures or index in self._losses:
             self._good[index] += 1
-            if self._good[index] >= CLEAN_CALLS:
+            if self._good[index] >= self._patience.clean_calls:
                 for count in (self._failures, self._losses, self._good):
                     count.pop(index, None)
 
@@ -110,10 +125,11 @@ class Crew:
             self._losses[index] += 1
             get_metrics().counters[f"num_{self._noun}s_lost"] += 1
             log.warning("%s %d is lost and made again: %s", self._noun, index, failure)
-            if self._losses[index] >= MAX_LOSSES:
+            times = self._losses[index]
+            if times == self._patience.losses:
                 raise TrainingFailed(
-                    f"{self._noun} {index} died {MAX_LOSSES} times in a row: its process is killed (too little "
-                    f"memory?) or crashes in native code. Last: {failure}"
+                    f"{self._noun} {index} died {times} times in a row: its process is killed (too little memory?) or "
+                    f"crashes in native code. Last: {failure}"
                 ) from cause
             return
         self._failures[index] += 1
@@ -121,10 +137,12 @@ class Crew:
         if isinstance(cause, InvalidInput | TooManyRestarts):
             raise cause
         log.warning("%s %d failed and is made again: %s", self._noun, index, cause)
-        if self._failures[index] >= MAX_FAILURES:
+        if self._failures[index] >= self._patience.failures:
             if isinstance(cause, RltrainError):
                 raise cause
-            raise TrainingFailed(f"{self._noun} {index} failed {MAX_FAILURES} times in a row: {cause}") from cause
+            raise TrainingFailed(
+                f"{self._noun} {index} failed {self._failures[index]} times in a row: {cause}"
+            ) from cause
 
     def dismiss(self, actors: Sequence[Actor]) -> None:
         """End these and whatever is being made."""

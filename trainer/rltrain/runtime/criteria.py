@@ -20,6 +20,7 @@ class Standing:
     episode_return_mean: float | None
     steps_per_second: float | None = None
     trained_steps: int = 0
+    evaluation_return_mean: float | None = None
 
 
 def reached(stop: Stop, policy: RunPolicy, now: Standing) -> StopReason | None:
@@ -30,6 +31,12 @@ def reached(stop: Stop, policy: RunPolicy, now: Standing) -> StopReason | None:
         and now.episode_return_mean >= stop.episode_return_mean
     ):
         return "episode_return_mean"
+    if (
+        stop.evaluation_return_mean is not None
+        and now.evaluation_return_mean is not None
+        and now.evaluation_return_mean >= stop.evaluation_return_mean
+    ):
+        return "evaluation_return_mean"
     if stop.env_steps is not None and now.env_steps >= stop.env_steps:
         return "env_steps"
     if stop.trained_steps is not None and now.trained_steps >= stop.trained_steps:

@@ -20,6 +20,7 @@ from rltrain.runtime.build import Training
 from rltrain.runtime.checkpoint import Checkpoint, require_same
 from rltrain.runtime.clocks import StepClock, WallClock
 from rltrain.runtime.criteria import Standing, eta_seconds, reached
+from rltrain.runtime.evaluators import Evaluation
 from rltrain.runtime.interrupts import Interrupts
 from rltrain.runtime.observers import Observers
 from rltrain.runtime.result import RunResult, StopReason
@@ -32,6 +33,8 @@ T = TypeVar("T")
 TICK_SECONDS: Final = 1.0
 """Longest that the driver waits for its actors before it looks at clocks and signals."""
 PROGRESS_SECONDS: Final = 1.0
+EVALUATION_SECONDS: Final = 60.0
+"""How long the end of training waits for an evaluation that is under way."""
 GATHER_SECONDS: Final = 60.0
 """How long training waits for the last workers once enough of them are there."""
 
@@ -76,6 +79,7 @@ class Driver:
         self._clock = self._metrics.clock = clock
         self._backend = backend
         self._speed: float | None = None
+        self._evaluated: Evaluation | None = None
         self._told = (float("-inf"), 0)
 
     def run(self) -> RunResult:
@@ -179,17 +183,42 @@ class Driver:
                 self._save_or_complain(training)
             item = _despite_losses(training, lambda: training.flow.tick(TICK_SECONDS))
             if not isinstance(item, Signal):
-                self._report(replace(item, resumed=resumed))
+                self._report(item, resumed, self._evaluate(training))
                 resumed = None
             self._tell(training, "Training")
 
-    def _report(self, result: Result) -> None:
+    def _report(self, result: Result, resumed: dict[str, object] | None, evaluation: Evaluation | None) -> None:
         self._speed = result.steps_per_second
-        self._observers.result(result)
+        if evaluation is not None:
+            self._evaluated = evaluation
+        told = None if evaluation is None else evaluation.to_json()
+        self._observers.result(replace(result, resumed=resumed, evaluation=told))
+
+    def _evaluate(self, training: Training) -> Evaluation | None:
+        """Begin an evaluation where one is due; returns one that has ended."""
+        evaluators = training.evaluators
+        if evaluators is None:
+            return None
+        if evaluators.due() and (weights := training.newest_weights()) is not None:
+            evaluators.begin(weights)
+        return evaluators.poll()
+
+    def _last_evaluation(self, training: Training) -> Evaluation | None:
+        """One that is under way when training ends would be lost: it is waited for, but not for ever."""
+        evaluators = training.evaluators
+        deadline = time.monotonic() + EVALUATION_SECONDS
+        while evaluators is not None and not self._interrupts.asked:
+            evaluation = evaluators.poll()
+            pending = evaluators.pending()
+            if evaluation is not None or not pending or time.monotonic() >= deadline:
+                return evaluation
+            self._backend.wait(pending, TICK_SECONDS)
+        return None
 
     def _finish(self, training: Training, reason: StopReason, resumed: dict[str, object] | None) -> RunResult:
         checkpoint = self._save(training)
-        self._report(replace(summarise(training.workers, self._speed), resumed=resumed))
+        evaluation = None if reason == "deadline" else self._last_evaluation(training)
+        self._report(summarise(training.workers, self._speed), resumed, evaluation)
         outcome = self._outcome(reason, checkpoint)
         if reason == "deadline":
             outcome = replace(
@@ -239,7 +268,8 @@ class Driver:
     def _standing(self) -> Standing:
         metrics = self._metrics
         sampled, trained = metrics.counters[STEPS_SAMPLED], metrics.counters[STEPS_TRAINED]
-        return Standing(sampled, metrics.clock(), metrics.episode_return_mean, self._speed, trained)
+        evaluated = None if self._evaluated is None else self._evaluated.scores.episode_return_mean
+        return Standing(sampled, metrics.clock(), metrics.episode_return_mean, self._speed, trained, evaluated)
 
     def _outcome(self, reason: StopReason, checkpoint: Checkpoint | None) -> RunResult:
         standing = self._standing()
@@ -249,6 +279,7 @@ class Driver:
             env_steps=standing.env_steps,
             trained_steps=standing.trained_steps,
             episode_return_mean=standing.episode_return_mean,
+            evaluation_return_mean=standing.evaluation_return_mean,
             time_s=standing.time_s,
             checkpoint=None if checkpoint is None else str(checkpoint.path),
         )
@@ -269,6 +300,7 @@ class Driver:
                     "trained_steps": standing.trained_steps,
                     "episodes": self._metrics.counters[EPISODES],
                     "episode_return_mean": standing.episode_return_mean,
+                    "evaluation_return_mean": standing.evaluation_return_mean,
                     "steps_per_second": standing.steps_per_second,
                     "workers_healthy": healthy,
                     "workers_wanted": training.workers.wanted,

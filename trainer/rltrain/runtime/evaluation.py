@@ -7,28 +7,21 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from rltrain.api.errors import CheckpointUnusable, InvalidInput, InvalidManifest
 from rltrain.api.finite import finite
 from rltrain.api.load import load_text
 from rltrain.api.nearest import question
-from rltrain.rollout.evaluation import Watch, evaluate
+from rltrain.rollout.evaluation import Scores, Watch, evaluate
 from rltrain.rollout.worker import RolloutWorker, WorkerSpec
 from rltrain.runtime.checkpoint import MARKER, Checkpoint, find_checkpoint
 from rltrain.runtime.rundir import RunDirectory
 
 
 @dataclass(frozen=True)
-class Scores:
-    """Returns of some episodes; `std` is that of the episodes, not of their mean."""
+class Evaluated:
+    """How well a checkpoint's policy plays, and which that is."""
 
-    mean: float
-    std: float
-    min: float
-    max: float
-    length_mean: float
-    episodes: int
+    scores: Scores
     seed: int
     env: str
     env_steps: int
@@ -36,8 +29,9 @@ class Scores:
 
     def to_json(self) -> dict[str, Any]:
         """For machines: null for what isn't a number."""
-        scores: dict[str, Any] = finite(asdict(self))
-        return scores
+        told = asdict(self)
+        flat: dict[str, Any] = finite({**told.pop("scores"), **told})
+        return flat
 
 
 def trained_worker(path: Path) -> tuple[RolloutWorker, Checkpoint]:
@@ -68,7 +62,7 @@ def trained_worker(path: Path) -> tuple[RolloutWorker, Checkpoint]:
     return worker, checkpoint
 
 
-def evaluate_checkpoint(path: Path, episodes: int, seed: int, watch: Watch | None = None) -> Scores:
+def evaluate_checkpoint(path: Path, episodes: int, seed: int, watch: Watch | None = None) -> Evaluated:
     """Play episodes with the policy of a checkpoint, or of a run directory's newest whole one.
 
     Raises:
@@ -77,14 +71,8 @@ def evaluate_checkpoint(path: Path, episodes: int, seed: int, watch: Watch | Non
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
     worker, checkpoint = trained_worker(path)
     records = evaluate(worker.policy, worker.spec.env, episodes, seed, watch=watch)
-    returns = np.array([record.return_ for record in records])
-    return Scores(
-        mean=float(returns.mean()),
-        std=float(returns.std()),
-        min=float(returns.min()),
-        max=float(returns.max()),
-        length_mean=float(np.mean([record.length for record in records])),
-        episodes=episodes,
+    return Evaluated(
+        Scores.of(records),
         seed=seed,
         env=worker.spec.env.id,
         env_steps=checkpoint.summary.env_steps,

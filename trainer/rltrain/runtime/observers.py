@@ -92,6 +92,10 @@ class TensorBoard(Silent):
         for name, value in values.items():
             if isinstance(value, int | float):
                 self._writer.add_scalar(name, value, result.steps)
+        evaluation = result.evaluation or {}
+        for name, value in evaluation.items():
+            # Where its weights are from, and not where training has come to meanwhile.
+            self._writer.add_scalar(f"evaluation/{name}", value, evaluation["env_steps"] or evaluation["trained_steps"])
 
     def finished(self, outcome: RunResult) -> None:
         self._writer.close()

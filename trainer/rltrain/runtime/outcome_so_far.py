@@ -51,6 +51,7 @@ class OutcomeSoFar:
             env_steps=progress.env_steps if progress else 0,
             trained_steps=progress.trained_steps if progress else 0,
             episode_return_mean=progress.episode_return_mean if progress else None,
+            evaluation_return_mean=progress.evaluation_return_mean if progress else None,
             time_s=self._time_s,
             checkpoint=self._checkpoint,
             message=message,

@@ -13,7 +13,7 @@ from rltrain.ops.ranks import Rank
 from rltrain.ops.rollouts import sample_fragment
 from rltrain.rollout.worker import RolloutWorker
 from rltrain.runtime.crew import Crew
-from rltrain.state import State
+from rltrain.state import Array, State
 
 log = logging.getLogger(__name__)
 
@@ -125,6 +125,14 @@ class RankGroup:
         iteration, learned = self._whole or (0, self.local.policy.learned_state())
         return {"iteration": iteration, "learned": learned, "ranks": ranks, "local": self.local.get_state()}
 
+    def newest_weights(self) -> dict[str, Array] | None:
+        """Those that all ranks have; None where the group is being made again just now."""
+        try:
+            return self.backend.result(self._live[0].apply(_weights)) if self._live else None
+        except ShardFailure as failure:
+            self.failed([failure])
+            return None
+
     def learned_state(self) -> State:
         """Networks and optimizer that all ranks have in common."""
         if self._live:
@@ -186,6 +194,10 @@ class RankGroup:
     def _causes(self, failures: Sequence[ShardFailure]) -> Sequence[ShardFailure]:
         """Without those that only say that another rank is gone."""
         return [failure for failure in failures if type(failure.__cause__).__name__ != "CollectiveFailed"]
+
+
+def _weights(rank: Rank) -> dict[str, Array]:
+    return rank.get_weights()
 
 
 def _whole(rank: Rank) -> tuple[int, State]:

@@ -7,7 +7,15 @@ from rltrain.api import names
 
 State = Literal["Succeeded", "Failed", "Interrupted"]
 StopReason = Literal[
-    "episode_return_mean", "env_steps", "trained_steps", "time_s", "deadline", "interrupted", "terminated", "error"
+    "episode_return_mean",
+    "evaluation_return_mean",
+    "env_steps",
+    "trained_steps",
+    "time_s",
+    "deadline",
+    "interrupted",
+    "terminated",
+    "error",
 ]
 
 
@@ -19,6 +27,7 @@ class RunResult:
         stop_reason: the criterion that was reached first, or what else ended it.
         time_s: seconds of training, over all attempts.
         checkpoint: path of the newest whole checkpoint.
+        evaluation_return_mean: of the newest evaluation.
         message: what went wrong and what to do, where something did.
         reason: CamelCase word for programs.
     """
@@ -30,6 +39,7 @@ class RunResult:
     episode_return_mean: float | None
     time_s: float
     checkpoint: str | None
+    evaluation_return_mean: float | None = None
     message: str | None = None
     reason: str = "StopCriterionReached"
     exit_code: int = names.EXIT_DONE

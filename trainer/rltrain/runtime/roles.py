@@ -45,4 +45,6 @@ def slots_of(job: RLTrainingJob) -> int:
 
 def has_actors(job: RLTrainingJob) -> bool:
     """Whether anything of the job lives outside of the driver."""
-    return slots_of(job) > 0 or PLANS[job.spec.plan].sharded
+    config = job.spec.config
+    evaluators = config.evaluation_num_workers if config.evaluation_interval else 0
+    return slots_of(job) > 0 or evaluators > 0 or PLANS[job.spec.plan].sharded

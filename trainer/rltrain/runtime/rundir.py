@@ -106,7 +106,7 @@ class RunDirectory:
         """How the run ended, if it is over for good."""
         try:
             loaded = json.loads((self.path / "finished.json").read_bytes())
-            return RunResult(**{field.name: loaded[field.name] for field in fields(RunResult)})
+            return RunResult(**{field.name: loaded[field.name] for field in fields(RunResult) if field.name in loaded})
         except (OSError, ValueError, KeyError, TypeError):
             return None
 

@@ -95,6 +95,10 @@ class RolloutWorkers:
         current = [index for index, version in sorted(self._sent.items()) if version == self._version]
         return {"local": self.local.get_state(), "actors": states, "current": current}
 
+    def newest_weights(self) -> dict[str, Array] | None:
+        """Those of the policy that learns."""
+        return self.local.get_weights()
+
     def learned_state(self) -> State:
         """Networks and optimizer of the policy that learns."""
         return self.local.policy.learned_state()

@@ -5,7 +5,15 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
-from rltrain.api.base import ConfigModel, FiniteFloat, Fraction, NonNegativeFloat, PositiveFloat, PositiveInt
+from rltrain.api.base import (
+    ConfigModel,
+    FiniteFloat,
+    Fraction,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+)
 
 
 def _pairs_to_tuples(value: object) -> object:
@@ -97,6 +105,12 @@ class PlanConfig(ConfigModel):
     """Least seconds between two reports."""
     metrics_num_episodes_for_smoothing: PositiveInt = 100
     """Episodes in the window of `episode_return_mean`."""
+    evaluation_interval: NonNegativeInt = 0
+    """Reports between the beginnings of two evaluations; 0: none."""
+    evaluation_num_episodes: PositiveInt = 10
+    """Episodes of an evaluation, played greedily with seeds that training doesn't have."""
+    evaluation_num_workers: NonNegativeInt = 0
+    """Processes beside the driver that evaluate while training goes on; 0: the driver evaluates between two reports."""
     model: ModelConfig = ModelConfig()
     """The network."""
     compile: Literal["Auto", "Always", "Never"] = "Auto"

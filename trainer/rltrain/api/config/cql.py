@@ -11,7 +11,7 @@ from rltrain.api.config.sac import SoftConfig
 
 
 class CQLConfig(SoftConfig, ReplayConfig):
-    """Options of the CQL plan. An iteration of `evaluation_interval` is a report; one of `bc_iters` is an update."""
+    """Options of the CQL plan. An iteration of `bc_iters` is an update."""
 
     input: Annotated[str, Field(min_length=1, examples=["expert.npz"])]
     """The dataset: an .npz file, or the folder of a Minari dataset; in a pod relative to the code or the volume."""
@@ -36,7 +36,3 @@ class CQLConfig(SoftConfig, ReplayConfig):
     """Learn a factor of the penalty that holds it at `lagrangian_thresh` (eq. 30)."""
     lagrangian_thresh: FiniteFloat = 5.0
     """What the penalty is held at."""
-    evaluation_interval: NonNegativeInt = 0
-    """Reports between two evaluations in the environment; 0: none."""
-    evaluation_num_episodes: PositiveInt = 10
-    """Episodes of an evaluation, played greedily; `episode_return_mean` is that of the newest one."""
