@@ -53,15 +53,15 @@ def run_command(row: Row, seed: int, want: Want, directory: Path) -> list[str]:
 def evaluate(directory: Path, want: Want) -> Score:
     """Greedy episodes with the newest checkpoint."""
     found = json.loads(execute([RLTRAIN, "evaluate", str(directory), *EVALUATION, "--json"]).splitlines()[-1])
-    return Score(want.steps, found["mean"], found["std"])
+    return Score(want.steps, found["episode_return_mean"], found["episode_return_std"])
 
 
 def points(lines: Sequence[dict[str, Any]]) -> Iterator[tuple[int, float]]:
     """Steps and returns of a run's reports; of those with an evaluation, where nothing is sampled."""
     for line in lines:
-        sampled = line["env_steps"] > 0
-        if line["episode_return_mean"] is not None and (sampled or "evaluation" in line["info"]):
-            yield line["env_steps"] or line["trained_steps"], line["episode_return_mean"]
+        told = line if line["env_steps"] else line.get("evaluation", {})
+        if told.get("episode_return_mean") is not None:
+            yield told["env_steps"] or told["trained_steps"], told["episode_return_mean"]
 
 
 def execute(command: Sequence[str]) -> str:

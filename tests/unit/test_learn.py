@@ -131,9 +131,10 @@ def test_a_recipe_is_of_manifest_changes_and_dataset_but_of_no_remark(
 
 def test_a_curve_is_of_reports_or_of_evaluations_where_nothing_is_sampled() -> None:
     sampled = {"env_steps": 10, "trained_steps": 5, "episode_return_mean": 1.0, "info": {}}
-    offline = {**sampled, "env_steps": 0}
+    offline = {**sampled, "env_steps": 0, "episode_return_mean": None}
     assert list(points([{**sampled, "episode_return_mean": None}, sampled])) == [(10, 1.0)]
-    assert list(points([offline, {**offline, "info": {"evaluation": {}}}])) == [(5, 1.0)]
+    evaluation = {"env_steps": 0, "trained_steps": 4, "episode_return_mean": 2.0}
+    assert list(points([offline, {**offline, "evaluation": evaluation}])) == [(4, 2.0)]
 
 
 def test_a_curve_of_many_points_is_thinned_to_means() -> None:
