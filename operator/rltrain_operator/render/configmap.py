@@ -29,15 +29,19 @@ def manifest(ctx: Context) -> Object:
 
 
 def defaults(ctx: Context, role: RoleView) -> Object | None:
-    """Defaults of the collective libraries, for ranks.
+    """Defaults of the collective libraries, for ranks and for learners that learn together.
 
     A variable in `env` would win over the user's `envFrom`; as the first `envFrom` source it yields to the rest.
     """
-    if role.name != names.WORKERS:
+    if not _averages(role):
         return None
     return ctx.object("v1", "ConfigMap", defaults_name(ctx), role=role.name, data=COLLECTIVE_DEFAULTS)
 
 
 def defaults_source(ctx: Context, role: RoleView) -> list[Object]:
     """The `envFrom` entry of a role that has defaults."""
-    return [{"configMapRef": {"name": defaults_name(ctx)}}] if role.name == names.WORKERS else []
+    return [{"configMapRef": {"name": defaults_name(ctx)}}] if _averages(role) else []
+
+
+def _averages(role: RoleView) -> bool:
+    return role.name == names.WORKERS or (role.name == names.LEARNERS and role.replicas > 1)

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from operator_kit.manifests import CONFIG, job
 from rltrain.api.job import RLTrainingJob
 from rltrain_operator.render import render
@@ -51,12 +53,13 @@ def test_role_without_pods_has_no_job() -> None:
     assert jobs == ["cartpole-head"]
 
 
-def test_ape_x_has_jobs_for_its_shards_and_its_learner_that_start_again_like_its_rollouts() -> None:
-    made_for = job("Apex", rollouts={"replicas": 3}, replay={"replicas": 2}, learners={"replicas": 1})
+@pytest.mark.parametrize("learners", [1, 2])
+def test_ape_x_has_jobs_for_its_shards_and_learners_that_start_again_like_its_rollouts(learners: int) -> None:
+    made_for = job("Apex", rollouts={"replicas": 3}, replay={"replicas": 2}, learners={"replicas": learners})
     jobs = [made["metadata"]["name"] for made in render(made_for, CONFIG) if made["kind"] == "Job"]
 
     assert jobs == ["cartpole-head", "cartpole-rollouts", "cartpole-replay", "cartpole-learners"]
-    for role, replicas in (("rollouts", 3), ("replay", 2), ("learners", 1)):
+    for role, replicas in (("rollouts", 3), ("replay", 2), ("learners", learners)):
         spec = job_of(made_for, role)
         assert (spec["completions"], spec["parallelism"]) == (replicas, replicas)
         assert spec["backoffLimitPerIndex"] == 2**31 - 1

@@ -142,6 +142,16 @@ def test_collective_defaults_yield_to_the_users_environment() -> None:
     assert defaults["data"]["NCCL_SOCKET_IFNAME"] == "eth0"
 
 
+def test_learners_that_learn_together_have_the_collectives_defaults_and_one_alone_has_not() -> None:
+    gpus = {"resources": {"limits": {"nvidia.com/gpu": 1}}}
+    two = job("Apex", learners={"replicas": 2, **gpus})
+
+    assert container(two, "learners")["envFrom"] == [{"configMapRef": {"name": "cartpole-defaults"}}]
+    assert container(two, "learners")["resources"] == {"limits": {"nvidia.com/gpu": "1"}}
+    assert "envFrom" not in container(two, "rollouts")
+    assert "envFrom" not in container(job("Apex", learners={"replicas": 1, **gpus}), "learners")
+
+
 def test_code_from_a_configmap_is_on_the_path_of_every_pod() -> None:
     made_for = job(code={"configMap": {"name": "envs"}})
 

@@ -18,6 +18,7 @@ JOBS = {
     "dqn alone": job(rollouts={"replicas": 0}),
     "ddppo": job("DDPPO"),
     "apex": job("Apex", replay={"replicas": 2}, learners={"replicas": 1}),
+    "apex with two learners": job("Apex", learners={"replicas": 2}),
     "everything": job(
         "DDPPO",
         image="mine:2",

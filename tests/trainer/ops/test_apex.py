@@ -158,7 +158,7 @@ def test_a_worker_gets_weights_after_its_own_steps_and_only_if_the_learner_has_n
     sync((two, fragment(2, 99)))
     assert metrics.counters["num_weight_syncs"] == 0, "too few steps of its own, whatever others have"
     sync((one, fragment(1, 1)))
-    newest = content_hash(built.backend.result(built.learner._actor.control(Learner.get_weights)))  # type: ignore[union-attr]
+    newest = content_hash(built.backend.result(built.learner.actors.live[0].control(Learner.get_weights)))
     assert metrics.counters["num_weight_syncs"] == 1
     assert built.of_workers(weights_of) == [newest, *before[1:]]
 

@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,9 @@ from rltrain.replay.shard import ReplayShard, Sampled
 from rltrain.rollout.worker import RolloutWorker
 from rltrain.runtime.build import Training
 from rltrain.runtime.checkpoint import CheckpointStore
+from rltrain.runtime.connect import connection
 from rltrain.runtime.learner import QueuedLearner
+from rltrain.runtime.learner_actors import LearnerActors
 from rltrain.runtime.shards import ShardActors
 from rltrain.state import content_hash
 from trainer.runtime.runs import APEX, job
@@ -120,17 +123,16 @@ def test_a_lost_learner_goes_on_from_the_drivers_copy_and_what_it_held_is_counte
     ray_backend: RayBackend, metrics: MetricsContext
 ) -> None:
     running = Running(ray_backend, metrics, learners={"replicas": 1})
-    assert running.learner.remote
+    assert running.learner.actors.remote
     running.trained()
     copied = running.learner.get_state()["policy"]
-    actor = running.learner._actor
-    assert actor is not None
+    (actor,) = running.learner.actors.live
     running.kill(actor)
     running.until(running.count("num_learners_lost"))
-    running.until(lambda: running.learner._actor is not None)
+    running.until(lambda: running.learner.actors.live)
     step = float(running.learner.get_state()["policy"]["optimizer"]["step"])
     assert step >= float(copied["optimizer"]["step"]) > 0, "not a new one's first steps"
-    assert running.learner._actor is not actor
+    assert running.learner.actors.live != (actor,)
     lost = metrics.counters[BATCHES_LOST]
     assert lost <= 16
     running.trained()
@@ -147,8 +149,7 @@ def test_thread_and_remote_learner_learn_the_same_of_the_same_batches(
         learnt: list[str] = []
         for replicas in (0, 1):
             other = Running(ray_backend, metrics, learners={"replicas": replicas})
-            actor = other.learner._actor
-            assert actor is not None
+            (actor,) = other.learner.actors.live
             for batch in batches:
                 other.backend.result(actor.apply_split(Learner.learn, 0, batch))
             state = other.learner.get_state()["policy"]
@@ -190,12 +191,17 @@ class Slow:
         return Learner(self.policy, lambda batch: batch)  # type: ignore[arg-type]
 
 
+def thread(backend: RayBackend, make: Any) -> QueuedLearner:
+    """A learner in a thread of the driver."""
+    return QueuedLearner(partial(LearnerActors, backend, make, None, connection(backend, "gloo", 60)))
+
+
 def test_snapshots_are_whole_and_a_dead_learners_own_error_is_what_the_driver_raises(
     ray_backend: RayBackend, metrics: MetricsContext
 ) -> None:
     policy = SlowPolicy()
     make: Any = Slow(policy)
-    learner = QueuedLearner(ray_backend, make, None)
+    learner = thread(ray_backend, make)
     assert learner.put(1, Replayed(Sampled(16, 0, 100), None))
     assert policy.between.wait(60)
     threading.Timer(0.05, policy.go_on.set).start()
@@ -213,9 +219,9 @@ def test_snapshots_are_whole_and_a_dead_learners_own_error_is_what_the_driver_ra
 
 def test_closing_an_idle_learner_waits_for_nothing(ray_backend: RayBackend, metrics: MetricsContext) -> None:
     make: Any = Slow(SlowPolicy())
-    learner = QueuedLearner(ray_backend, make, None)
+    learner = thread(ray_backend, make)
     learner.close()
-    assert not learner._actor._thread.is_alive()  # type: ignore[union-attr]
+    assert not learner.actors.live[0]._thread.is_alive()  # type: ignore[attr-defined]
 
 
 def make_elsewhere(worker: RolloutWorker) -> list[Any]:

@@ -249,8 +249,9 @@ TWO_AND_ALL_APART = {**APEX, "rollouts": {"replicas": 2}, "learners": {"replicas
         (TWO_AND_ALL_APART, 0, [1, 2, 1, 2, 1, 1]),
         (TWO_AND_ALL_APART, 3, [1, 2, 1, 2, 1, 2]),
         (TWO_AND_ALL_APART, 4, [1, 2, 1, 2, 1, 1]),
+        ({**TWO_AND_ALL_APART, "learners": {"replicas": 2}}, 5, [1, 2, 1, 2, 1, 2, 1, 2]),
     ],
-    ids=["DQN", "DDPPO", "Ape-X's worker", "Ape-X's shard", "Ape-X's learner"],
+    ids=["DQN", "DDPPO", "Ape-X's worker", "Ape-X's shard", "Ape-X's learner", "one of Ape-X's learners"],
 )
 def test_an_actor_lost_at_any_moment_is_made_again_and_training_goes_on(
     spec: dict[str, Any], victim: int, made: list[int], every: float, tmp_path: Path

@@ -28,6 +28,7 @@ VARIANTS = {
     "DDPPO": job(DDPPO, config={"evaluation_interval": 3, "evaluation_num_episodes": 2}),
     "Apex": job(APEX, config={"evaluation_interval": 1, "evaluation_num_episodes": 2, "evaluation_num_workers": 2}),
     "Apex, free running, learner apart": job(APEX_CLASSIC, plan="Apex", learners={"replicas": 1}),
+    "Apex, three learners": job(APEX, learners={"replicas": 3}),
     "OffPolicy with SAC": job(SAC, config={"evaluation_interval": 1, "evaluation_num_episodes": 1}),
     "OffPolicy with SAC, prioritised, over discrete actions, two workers": job(
         SAC, env={"id": "CartPole-v1"}, config={"prioritized_replay": True}, rollouts={"replicas": 2}

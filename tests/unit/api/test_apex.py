@@ -73,12 +73,16 @@ def test_shards_are_where_the_role_says_and_the_old_key_must_say_the_same(proble
         assert "leave the former out" in found.message
 
 
-def test_a_shard_must_hold_a_batch_and_there_is_one_learner_at_most(problems: Problems) -> None:
+def test_a_shard_must_hold_a_batch_and_each_learner_needs_a_row_of_it(problems: Problems) -> None:
     (small,) = problems(manifest("config: {buffer_size: 1500, learning_starts: 1000}", "Apex"))
     assert small.path == "spec.config.buffer_size"
     assert "4 shards" in small.message
-    (two,) = problems(manifest("learners: {replicas: 2}", "Apex"))
-    assert (two.path, two.message) == ("spec.learners.replicas", "must be at most 1, not 2")
+    assert apex("learners: {replicas: 2}").learners.replicas == 2
+    (many,) = problems(manifest("config: {train_batch_size: 4}\nlearners: {replicas: 5}", "Apex"))
+    assert many.path == "spec.learners.replicas"
+    assert "must not exceed config.train_batch_size (4)" in many.message
+    (most,) = problems(manifest("learners: {replicas: 101}", "Apex"))
+    assert (most.path, most.message) == ("spec.learners.replicas", "must be at most 100, not 101")
 
 
 def test_the_first_ape_x_always_runs_free(problems: Problems) -> None:

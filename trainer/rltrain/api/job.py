@@ -172,7 +172,16 @@ class ApexSpec(SpecBase):
     replay: ReplayRole = ReplayRole()
     """Replay shards."""
     learners: LearnersRole = LearnersRole()
-    """The learner."""
+    """The learner, or learners."""
+
+    @model_validator(mode="after")
+    def _each_learner_has_rows(self) -> Self:
+        if self.learners.replicas > self.config.train_batch_size:
+            raise ValueError(
+                f"learners.replicas ({self.learners.replicas}) must not exceed config.train_batch_size "
+                f"({self.config.train_batch_size}), whose rows the learners share"
+            )
+        return self
 
     @model_validator(mode="after")
     def _shards_have_one_place(self) -> Self:

@@ -53,10 +53,10 @@ class ReplayRole(Role):
 
 
 class LearnersRole(Role):
-    """The pod of the learner; without it the learner is a thread of the driver."""
+    """Pods of the learner; without any the learner is a thread of the driver."""
 
-    replicas: Annotated[NonNegativeInt, Field(le=1)] = 0
-    """Pods: none or one."""
+    replicas: Annotated[NonNegativeInt, Field(le=100)] = 0
+    """Learners, one a pod; several share each train batch and average gradients: over NCCL with GPUs, else gloo."""
 
 
 class Collective(Model):

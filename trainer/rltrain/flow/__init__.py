@@ -1,6 +1,15 @@
 """The dataflow that plans are written in: lazy iterators over actors, pulled by the driver."""
 
-from rltrain.flow.actors import Actor, ActorFailed, ActorLost, Backend, Future, ShardFailure, ValueLost
+from rltrain.flow.actors import (
+    Actor,
+    ActorFailed,
+    ActorLost,
+    Backend,
+    CollectiveFailed,
+    Future,
+    ShardFailure,
+    ValueLost,
+)
 from rltrain.flow.concurrently import Concurrently
 from rltrain.flow.local import LocalIterator, Stalled
 from rltrain.flow.metrics import MetricsContext, get_metrics
@@ -15,6 +24,7 @@ __all__ = [
     "ActorFailed",
     "ActorLost",
     "Backend",
+    "CollectiveFailed",
     "Concurrently",
     "Future",
     "LocalIterator",

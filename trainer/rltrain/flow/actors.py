@@ -4,6 +4,8 @@ from collections.abc import Callable, Generator, Sequence
 from inspect import isgenerator
 from typing import Any, Protocol
 
+from rltrain.api.errors import TrainingFailed
+
 
 class ShardFailure(Exception):
     """A call to an actor that brought no result."""
@@ -23,6 +25,10 @@ class ActorFailed(ShardFailure):
 
 class ValueLost(ShardFailure):
     """A value that the call was given is gone, with the machine that held it; the actor itself is well."""
+
+
+class CollectiveFailed(TrainingFailed):
+    """A collective operation broke off, as a rule because another member of the group is gone."""
 
 
 class Actor(Protocol):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator, Sequence
 from inspect import isgenerator
 from typing import Any
 
-from rltrain.flow.actors import Actor, ActorFailed, ActorHost, ActorLost, Future
+from rltrain.flow.actors import Actor, ActorFailed, ActorHost, ActorLost, CollectiveFailed, Future
 
 
 class SerialFuture:
@@ -133,7 +133,7 @@ class SerialBackend:
                 self._to_request(member)
         missing = [member.index for member in actor.group if not member.queue]
         if missing:
-            error = RuntimeError(f"ranks {missing} never joined the collective operation")
+            error = CollectiveFailed(f"members {missing} never joined the collective operation")
             actor.queue.popleft().finish(error=error)
             return
         calls = [member.queue[0] for member in actor.group]

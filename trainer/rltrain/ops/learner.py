@@ -64,10 +64,15 @@ class Learner:
         with self._whole:
             self.policy.set_global_step(env_steps)
             info = self.policy.learn_on_batch(batch)
-        now = time.perf_counter()
-        learnt = Learnt(batch.count, info.stats, waited_s=begun - self._since, learnt_s=now - begun)
-        self._since = now
+        learnt = self._learnt(begun, batch.count, info.stats)
         return learnt, None if info.td_error is None else PriorityUpdate.of(batch, info.td_error)
+
+    def _learnt(self, begun: float, count: int, stats: dict[str, float]) -> Learnt:
+        """What to tell of an update that has just been made."""
+        now = time.perf_counter()
+        learnt = Learnt(count, stats, waited_s=begun - self._since, learnt_s=now - begun)
+        self._since = now
+        return learnt
 
     def update_target(self) -> None:
         """Copy the network to the target network."""
@@ -92,12 +97,16 @@ class Learner:
 
 @dataclass(frozen=True)
 class Update:
-    """An update that the driver has heard of: the batch it was made with, and a reference to its priorities."""
+    """An update that the driver has heard of: the batch it was made with, and references to its priorities.
+
+    Attributes:
+        priorities: each of some of the batch's rows, in their order.
+    """
 
     shard: int
     incarnation: int
     learnt: Learnt
-    priorities: Any
+    priorities: tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -195,11 +204,11 @@ class UpdatePrioritiesAndStats:
             return PROGRESS
         if self._sent.full:
             return NOT_READY
-        if self._prioritized and update.priorities is not None:
+        if self._prioritized and update.priorities:
             # A shard made again meanwhile drops them: its slots hold other transitions.
             for actor in self._shards.actors():
                 if actor.index == update.shard:
-                    call = actor.apply(ReplayShard.update_priorities, update.incarnation, update.priorities)
+                    call = actor.apply(ReplayShard.update_priorities, update.incarnation, *update.priorities)
                     self._sent.add(call)
         learnt = update.learnt
         metrics.counters[STEPS_TRAINED_THIS_ITER] = learnt.count

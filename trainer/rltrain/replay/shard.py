@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from rltrain.replay.buffer import ReplayBuffer, ReplayStats
 from rltrain.rollout.batch import Batch
 from rltrain.rollout.columns import BATCH_INDEXES, GENERATIONS
@@ -67,11 +69,12 @@ class ReplayShard:
         size = len(self.buffer)
         return Sampled(0 if batch is None else batch.count, self.incarnation, size), batch
 
-    def update_priorities(self, incarnation: int, update: PriorityUpdate) -> int:
+    def update_priorities(self, incarnation: int, *updates: PriorityUpdate) -> int:
         """Give sampled transitions the priorities of their new TD errors; returns how many were stale."""
         if incarnation != self.incarnation:
-            return len(update.indexes)
-        return self.buffer.update_priorities(update.indexes, update.generations, update.td_error)
+            return sum(len(update.indexes) for update in updates)
+        indexes, generations, errors = (np.concatenate(parts) for parts in zip(*updates, strict=True))
+        return self.buffer.update_priorities(indexes, generations, errors)
 
     def stats(self) -> ReplayStats:
         """The buffer's counters."""

@@ -1,14 +1,22 @@
 """What Ape-X's plans have beside workers: replay shards and a learner, each where the manifest says."""
 
+from functools import partial
+from typing import Final
+
 from rltrain.api import names
 from rltrain.api.config import ApexClassicConfig
 from rltrain.api.job import RLTrainingJob
 from rltrain.flow import Backend
 from rltrain.rollout.worker import RolloutWorker
+from rltrain.runtime.connect import connection
 from rltrain.runtime.crew import Crew
 from rltrain.runtime.learner import MakeLearner, QueuedLearner
+from rltrain.runtime.learner_actors import LearnerActors
 from rltrain.runtime.roles import gpus_of, replicas_of, roles_of
 from rltrain.runtime.shards import MakeShard, ShardActors
+
+COLLECTIVE_SECONDS: Final = 600
+"""Longest that learners wait for one another; one that is lost is noticed long before."""
 
 
 def make_shards(job: RLTrainingJob, backend: Backend) -> ShardActors:
@@ -21,17 +29,19 @@ def make_shards(job: RLTrainingJob, backend: Backend) -> ShardActors:
 
 
 def make_learner(job: RLTrainingJob, backend: Backend, local: RolloutWorker, device: str) -> QueuedLearner:
-    """A learner in the pod of the role `learners`, or as a thread of the driver, on `device`, where there is none."""
+    """A learner in the pods of the role `learners`, or as a thread of the driver, on `device`, where there is none."""
     config = job.spec.config
     assert isinstance(config, ApexClassicConfig)
     role = roles_of(job).get(names.LEARNERS)
-    remote = replicas_of(role) > 0
+    learners, gpus = replicas_of(role), gpus_of(role)
     make = MakeLearner(
         spec=local.spec,
         observation_space=local.observation_space,
         action_space=local.action_space,
         before_learn_on_batch=config.before_learn_on_batch,
-        device=("cuda" if gpus_of(role) else "cpu") if remote else device,
+        device=("cuda" if gpus else "cpu") if learners else device,
+        learners=max(learners, 1),
     )
-    crew = Crew(backend, names.LEARNERS, 1, make, noun="learner") if remote else None
-    return QueuedLearner(backend, make, crew)
+    crew = Crew(backend, names.LEARNERS, learners, make, noun="learner") if learners else None
+    connect = connection(backend, "nccl" if gpus else "gloo", COLLECTIVE_SECONDS)
+    return QueuedLearner(partial(LearnerActors, backend, make, crew, connect))

@@ -4,16 +4,15 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from rltrain.api import names
 from rltrain.api.errors import CheckpointUnusable
 from rltrain.api.job import RLTrainingJob
 from rltrain.api.resolve import resolved
 from rltrain.api.roles import Role, WorkersRole
-from rltrain.flow import Actor, Backend, Future, LocalIterator, MetricsContext, ShardFailure
+from rltrain.flow import Backend, Future, LocalIterator, MetricsContext, ShardFailure
 from rltrain.flow.metrics import EPISODES, STEPS_SAMPLED, STEPS_TRAINED
-from rltrain.flow.serial import SerialBackend
 from rltrain.ops import ApexContext, PlanContext, Result
 from rltrain.ops.ranks import Rank
 from rltrain.plans.registry import PLANS, Plan
@@ -21,10 +20,11 @@ from rltrain.replay.buffer import ReplayBuffer
 from rltrain.rollout.worker import RolloutWorker, WorkerSpec
 from rltrain.runtime.apex import make_learner, make_shards
 from rltrain.runtime.checkpoint import Checkpoint, Identity, Summary
+from rltrain.runtime.connect import connection
 from rltrain.runtime.crew import Crew
 from rltrain.runtime.evaluators import make_evaluators
 from rltrain.runtime.learner import QueuedLearner
-from rltrain.runtime.ranks import Connect, RankGroup
+from rltrain.runtime.ranks import RankGroup
 from rltrain.runtime.roles import gpus_of, replicas_of, roles_of, workers_role
 from rltrain.runtime.shards import ShardActors, ShardPart
 from rltrain.runtime.workers import RolloutWorkers
@@ -198,7 +198,10 @@ class Training:
             return RolloutWorkers(self.local, crew)
         role = workers_role(self.job)
         assert isinstance(role, WorkersRole)
-        return RankGroup(self.local, crew, role.min_replicas, connection(crew.backend, role))
+        collective = role.collective
+        kind: Literal["gloo", "nccl"] = "gloo" if collective.backend == "Gloo" else "nccl"
+        connect = connection(crew.backend, kind, collective.timeout_seconds)
+        return RankGroup(self.local, crew, role.min_replicas, connect)
 
 
 def _saved_shard(checkpoint: Checkpoint, index: int) -> State | None:
@@ -222,31 +225,6 @@ def hashes(parts: Mapping[str, State]) -> dict[str, Any]:
             found[name] = content_hash({"columns": state["columns"], "cursor": state["cursor"]})
             found[name.replace(_REPLAY, "priorities")] = content_hash({"priorities": state["priorities"]})
     return found
-
-
-def connection(backend: Backend, role: WorkersRole) -> Connect:
-    """How a back end's ranks are joined into a group."""
-    if isinstance(backend, SerialBackend):
-        return backend.join
-
-    from rltrain.runtime import collective
-
-    kind = role.collective.backend.lower()
-    timeout = role.collective.timeout_seconds
-
-    def connect(actors: Sequence[Actor]) -> None:
-        place = backend.result(actors[0].apply(collective.open_store, timeout))
-        futures = [
-            actor.apply(collective.join, place, position, len(actors), kind, timeout)
-            for position, actor in enumerate(actors)
-        ]
-        waiting = list(futures)
-        while waiting:
-            for future in backend.wait(waiting):
-                waiting.remove(future)
-                backend.result(future)
-
-    return connect
 
 
 def driver_device(head: Role) -> str:

@@ -1,20 +1,28 @@
-"""The process group of DD-PPO's ranks (torch.distributed): an averaging all-reduce over gloo or NCCL."""
+"""The process group of ranks, or of learners (torch.distributed): an averaging all-reduce over gloo or NCCL."""
 
+from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, Literal, cast
+from typing import Any, Literal, Protocol, cast
 
 import ray.util
 import torch
 import torch.distributed as dist
 
-from rltrain.api.errors import TrainingFailed
-from rltrain.ops.ranks import Rank
+from rltrain.flow import CollectiveFailed
 
 _TCPStore: Any = cast(Any, dist).TCPStore  # not in torch's annotations
 
 
-class CollectiveFailed(TrainingFailed):
-    """A collective operation broke off, as a rule because another rank is gone."""
+class Member(Protocol):
+    """What an actor of a group holds.
+
+    Attributes:
+        average: the group's collective operation; set when the group is formed.
+        store: where the group's members met.
+    """
+
+    average: Callable[[Any], Any] | None
+    store: Any
 
 
 class ProcessGroup:
@@ -39,7 +47,7 @@ class ProcessGroup:
         return tensor.div_(self._size)
 
 
-def open_store(rank: Rank, timeout_s: float) -> tuple[str, int]:
+def open_store(rank: Member, timeout_s: float) -> tuple[str, int]:
     """Open the group's store on a port that the system picks (looking for a free one first would be a race).
 
     Returns:
@@ -52,7 +60,7 @@ def open_store(rank: Rank, timeout_s: float) -> tuple[str, int]:
 
 
 def join(
-    rank: Rank, place: tuple[str, int], position: int, size: int, backend: Literal["gloo", "nccl"], timeout_s: float
+    rank: Member, place: tuple[str, int], position: int, size: int, backend: Literal["gloo", "nccl"], timeout_s: float
 ) -> None:
     """Become rank `position` of `size`, meeting the others at `place`."""
     if position == 0:
@@ -63,7 +71,7 @@ def join(
     rank.average = ProcessGroup(store, position, size, backend, timeout_s).average
 
 
-def leave(rank: Rank) -> None:
+def leave(rank: Member) -> None:
     """Give up the group that this rank is in, if any; at an iteration's boundary only."""
     rank.average = rank.store = None
     if dist.is_initialized():

@@ -3,15 +3,16 @@
 import logging
 import time
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from rltrain.api.errors import TrainingFailed
-from rltrain.flow import Actor, ActorLost, Backend, Future, ShardFailure, get_metrics
+from rltrain.flow import Actor, ActorLost, Backend, CollectiveFailed, Future, ShardFailure, get_metrics
 from rltrain.flow.metrics import FRAGMENTS_LOST, STEPS_SAMPLED
 from rltrain.flow.parallel import Call
 from rltrain.ops.ranks import Rank
 from rltrain.ops.rollouts import sample_fragment
 from rltrain.rollout.worker import RolloutWorker
+from rltrain.runtime.connect import Connect
 from rltrain.runtime.crew import Crew
 from rltrain.state import Array, State
 
@@ -23,12 +24,6 @@ COPY_SECONDS: Final = 10.0
 """Between two copies of the ranks' common state into the driver."""
 SURVIVOR_SECONDS: Final = 5.0
 """How long the survivors of a lost group have to hand over their last whole state."""
-
-
-class Connect(Protocol):
-    """Makes a process group of actors, in the given order."""
-
-    def __call__(self, actors: Sequence[Actor]) -> None: ...
 
 
 class RankGroup:
@@ -193,7 +188,7 @@ class RankGroup:
 
     def _causes(self, failures: Sequence[ShardFailure]) -> Sequence[ShardFailure]:
         """Without those that only say that another rank is gone."""
-        return [failure for failure in failures if type(failure.__cause__).__name__ != "CollectiveFailed"]
+        return [failure for failure in failures if not isinstance(failure.__cause__, CollectiveFailed)]
 
 
 def _weights(rank: Rank) -> dict[str, Array]:
