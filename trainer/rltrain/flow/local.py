@@ -75,7 +75,10 @@ class LocalIterator(Generic[T]):
                     return pulled
                 item = pulled
             result = function(item)
-            kept[:] = [(item, metrics.current_actor)] if result is NOT_READY else []
+            if result is NOT_READY:
+                kept[:] = [(item, metrics.current_actor)]
+            elif kept:
+                kept.clear()
             return result
 
         def waits() -> Sequence[Future]:

@@ -32,11 +32,9 @@ class Timer:
         self._seconds: deque[float] = deque(maxlen=TIMER_WINDOW)
         self._units: deque[int] = deque(maxlen=TIMER_WINDOW)
 
-    @contextmanager
-    def __call__(self) -> Iterator[None]:
-        start = self._clock()
-        yield
-        self.push(self._clock() - start)
+    def __call__(self) -> "Stopwatch":
+        """Times what is done within it, unless that raises."""
+        return Stopwatch(self, self._clock)
 
     def push(self, seconds: float) -> None:
         """Add one duration."""
@@ -56,6 +54,22 @@ class Timer:
         """Units a second; None where nothing was counted or no time passed."""
         total = sum(self._seconds)
         return sum(self._units) / total if self._units and total > 0 else None
+
+
+class Stopwatch:
+    """Adds to a timer how long a `with` block took; a tenth of what `contextmanager` costs, with every item."""
+
+    __slots__ = ("_clock", "_start", "_timer")
+
+    def __init__(self, timer: Timer, clock: Callable[[], float]) -> None:
+        self._timer, self._clock = timer, clock
+
+    def __enter__(self) -> None:
+        self._start = self._clock()
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self._timer.push(self._clock() - self._start)
 
 
 @dataclass
@@ -86,7 +100,10 @@ class MetricsContext:
 
     def timer(self, name: str) -> Timer:
         """The timer of that name, made on first use."""
-        return self.timers.setdefault(name, Timer(self.clock))
+        timer = self.timers.get(name)
+        if timer is None:
+            timer = self.timers[name] = Timer(self.clock)
+        return timer
 
     def add_episode(self, return_: float, length: int, in_window: bool = True) -> None:
         """Count a finished episode, and put it into the window of those that means are taken of."""

@@ -30,7 +30,9 @@ def n_step(batch: Batch, n: int, gamma: float) -> Batch:
             total[growing] += gamma**k * rewards[last[growing]]
         rewards = total.astype(np.float32)
         terminateds, next_obs = terminateds[last], next_obs[last]
-    discounts = np.where(terminateds, 0.0, gamma ** steps.astype(np.float64)).astype(np.float32)
+    powers = gamma ** np.arange(n + 1.0)
+    discounts = powers.astype(np.float32).take(steps)
+    discounts[terminateds] = 0.0
     return Batch(
         {
             c.OBS: batch[c.OBS],

@@ -230,4 +230,4 @@ def _by_env(grid: Array, mask: Array | None) -> Array:
     by_env = grid.swapaxes(0, 1)
     if mask is not None:
         return by_env[mask]
-    return by_env.reshape(-1, *grid.shape[2:]).copy()
+    return by_env.copy().reshape(-1, *grid.shape[2:])

@@ -1,13 +1,12 @@
 """When a run is over, and how long until then. Pure."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from rltrain.api.job import RunPolicy, Stop
 from rltrain.runtime.result import StopReason
 
 
-@dataclass(frozen=True)
-class Standing:
+class Standing(NamedTuple):
     """How far a run is, over all attempts.
 
     Attributes:

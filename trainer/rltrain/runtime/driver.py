@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final, TypeVar
 
 from rltrain.api import names
@@ -170,10 +171,12 @@ class Driver:
         }
 
     def _loop(self, training: Training, resumed: dict[str, object] | None) -> RunResult:
-        every = self._job.spec.checkpoint.every_seconds
+        spec = self._job.spec
+        stop, policy, every = spec.stop, spec.run_policy, spec.checkpoint.every_seconds
+        tick = partial(training.flow.tick, TICK_SECONDS)
         self._metrics.marks.setdefault("last_checkpoint", 0.0)
         while True:
-            reason = reached(self._job.spec.stop, self._job.spec.run_policy, self._standing())
+            reason = reached(stop, policy, self._standing())
             if reason is not None:
                 return self._finish(training, reason, resumed)
             if self._interrupts.asked:
@@ -181,7 +184,7 @@ class Driver:
             if self._clock() - self._metrics.marks["last_checkpoint"] >= every:
                 self._metrics.marks["last_checkpoint"] = self._clock()
                 self._save_or_complain(training)
-            item = _despite_losses(training, lambda: training.flow.tick(TICK_SECONDS))
+            item = _despite_losses(training, tick)
             if not isinstance(item, Signal):
                 self._report(item, resumed, self._evaluate(training))
                 resumed = None
