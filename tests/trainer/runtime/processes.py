@@ -18,6 +18,13 @@ def tree(pid: int) -> list[int]:
     return []
 
 
+def alive(pid: int) -> bool:
+    """Whether a process is there and not only waits for its parent to hear of its end."""
+    with contextlib.suppress(OSError):
+        return (Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
 def kill_tree(pid: int) -> None:
     """As when a machine is gone: all at once, nobody gets to clean up."""
     for each in tree(pid):

@@ -84,16 +84,19 @@ def test_lost_rollout_worker_is_made_again_with_its_index_and_the_current_weight
     assert ray_backend.result(after[2].apply(weights_of)) == weights_of(training.local)
 
 
+@pytest.mark.parametrize("kind", ["raise", "hang"])
 @pytest.mark.parametrize("spec", [{**DQN, "rollouts": {"replicas": 2}}, DDPPO], ids=["DQN", "DDPPO"])
 def test_failing_environments_are_made_again_inside_their_actors(
-    spec: dict[str, Any], ray_backend: RayBackend, metrics: MetricsContext
+    spec: dict[str, Any], kind: str, ray_backend: RayBackend, metrics: MetricsContext
 ) -> None:
-    kwargs = {"kind": "raise", "step": 5, "worker": 2, "every": 3}
-    env = {"id": "probes.envs:Bad", "kwargs": kwargs, "maxRestarts": 1000}
+    kwargs = {"kind": kind, "step": 5, "worker": 2, "every": 3}
+    env: dict[str, Any] = {"id": "probes.envs:Bad", "kwargs": kwargs, "maxRestarts": 1000}
+    if kind == "hang":
+        env["stepTimeoutSeconds"] = 3
     training = Training(job({**spec, "env": env}), ray_backend, metrics)
     gather(training)
     before = list(training.workers.actors())
-    turn_until(training, lambda: metrics.counters[ENV_RESTARTS] > 2)
+    turn_until(training, lambda: metrics.counters[ENV_RESTARTS])
     assert metrics.counters[EPISODES_DROPPED] == metrics.counters[ENV_RESTARTS]
     assert list(training.workers.actors()) == before
     assert metrics.counters[FRAGMENTS_LOST] == 0

@@ -29,10 +29,24 @@ class EnvSpec(Model):
     """Arguments of the environment's constructor."""
     imports: list[str] = []
     """Modules imported first in every process, for ids that they register."""
+    vectorize: Literal["Auto", "Sequential", "Native", "Subprocess"] = "Auto"
+    """How a worker steps its environments: one by one, as the vector that the environment brings along, or each in a
+    process of its own; Auto takes processes where steps have a limit, else a vector from 8 on where there is one."""
+    step_timeout_seconds: PositiveFloat | None = None
+    """Longest that a step or a reset may take; the environment is then ended, with its process, and made again."""
     max_restarts: NonNegativeInt = 10
     """How often environments of one worker may fail, and be made again, within `restartWindowSteps`."""
     restart_window_steps: PositiveInt = 10_000
     """Steps of one worker."""
+
+    @model_validator(mode="after")
+    def _only_processes_can_be_ended(self) -> Self:
+        if self.step_timeout_seconds is not None and self.vectorize not in ("Auto", "Subprocess"):
+            raise ValueError(
+                f"stepTimeoutSeconds needs environments in processes, which can be ended: vectorize Subprocess rather "
+                f"than {self.vectorize}"
+            )
+        return self
 
 
 class Stop(Model):

@@ -77,7 +77,7 @@ def make_native_vector(spec: EnvSpec, num_envs: int, worker: int = 0) -> VectorE
     single.close()
     registered = gymnasium.registry.get(spec.id)
     if registered is None or registered.vector_entry_point is None or registered.additional_wrappers:
-        raise UnknownEnvironment(f"environment {spec.id!r} brings no vector environment along")
+        raise UnknownEnvironment(f"environment {spec.id!r} brings no vector environment along: leave env.vectorize out")
     os.environ[WORKER_INDEX_VARIABLE] = str(worker)
     try:
         envs = gymnasium.make_vec(spec.id, num_envs=num_envs, vectorization_mode="vector_entry_point", **spec.kwargs)

@@ -72,16 +72,38 @@ def episode_seed(seed: int, worker: int, env: int, episode: int) -> int:
     return int(np.random.SeedSequence([seed, worker, env, episode]).generate_state(1)[0] >> 1)
 
 
+def failure(spec: EnvSpec, seed: int, worker: int, env: int, episode: int, step: int, cause: str) -> str:
+    """A fault's message."""
+    return (
+        f"environment {spec.id!r} failed in worker {worker}, environment {env}, step {step} of its episode {episode} "
+        f"(seed {episode_seed(seed, worker, env, episode)}): {cause}"
+    )
+
+
+def check_count(state: State, num_envs: int) -> None:
+    """Raises CheckpointMismatch where a saved state is of another number of environments."""
+    if len(state["episodes"]) != num_envs:
+        raise CheckpointMismatch(
+            f"the saved worker had {len(state['episodes'])} environments, this one {num_envs}: "
+            "set num_envs_per_worker to the saved number"
+        )
+
+
 class EnvList:
     """Environments stepped one by one; each episode's reset is seeded by its number.
 
     Args:
         record: keep the open episodes' actions, so that a saved state can be taken up exactly by doing
             them again. An environment must then be a function of its reset's seed and its actions.
+        first: index of the first one within the worker.
+        begun: number of the last episode that each has begun before.
     """
 
-    def __init__(self, spec: EnvSpec, num_envs: int, seed: int, worker: int, record: bool) -> None:
+    def __init__(
+        self, spec: EnvSpec, num_envs: int, seed: int, worker: int, record: bool, *, first: int = 0, begun: int = -1
+    ) -> None:
         self.num_envs = num_envs
+        self._first = first
         self._spec, self._seed, self._worker, self._record = spec, seed, worker, record
         self._envs: list[Env] = [make_env(spec, worker) for _ in range(num_envs)]
         self.observation_space: Space = self._envs[0].observation_space
@@ -96,7 +118,7 @@ class EnvList:
         self._rewards = np.zeros(num_envs)
         self._terminateds = np.zeros(num_envs, bool)
         self._truncateds = np.zeros(num_envs, bool)
-        self._episodes = [-1] * num_envs
+        self._episodes = [begun] * num_envs
         self._steps = [0] * num_envs
         self._actions: list[list[Any]] = [[] for _ in range(num_envs)]
 
@@ -139,11 +161,7 @@ class EnvList:
         return {"episodes": list(self._episodes), "actions": open_episodes, "obs": self.obs.copy()}
 
     def set_state(self, state: State) -> None:
-        if len(state["episodes"]) != self.num_envs:
-            raise CheckpointMismatch(
-                f"the saved worker had {len(state['episodes'])} environments, this one {self.num_envs}: "
-                "set num_envs_per_worker to the saved number"
-            )
+        check_count(state, self.num_envs)
         for index, episode in enumerate(state["episodes"]):
             self._episodes[index] = int(episode) - 1 if self._record else int(episode)
             self._reset(index)
@@ -172,7 +190,7 @@ class EnvList:
         self._episodes[index] += 1
         self._steps[index] = 0
         self._actions[index].clear()
-        seed = episode_seed(self._seed, self._worker, index, self._episodes[index])
+        seed = episode_seed(self._seed, self._worker, self._first + index, self._episodes[index])
         try:
             obs, _ = self._envs[index].reset(seed=seed)
             self._put(self.obs, index, obs)
@@ -212,11 +230,8 @@ class EnvList:
         return valid
 
     def _fail(self, index: int, kind: str, cause: str) -> None:
-        seed = episode_seed(self._seed, self._worker, index, self._episodes[index])
-        message = (
-            f"environment {self._spec.id!r} failed in worker {self._worker}, environment {index}, step "
-            f"{self._steps[index]} of its episode {self._episodes[index]} (seed {seed}): {cause}"
-        )
+        env, episode, step = self._first + index, self._episodes[index], self._steps[index]
+        message = failure(self._spec, self._seed, self._worker, env, episode, step, cause)
         self.faults.append(Fault(kind, message, index))
 
 

@@ -1,6 +1,5 @@
 """RolloutWorker: a policy acting in its environments. Knows nothing of actors or processes."""
 
-import contextlib
 import socket
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +16,7 @@ from rltrain.rollout.batch import Batch
 from rltrain.rollout.collector import Collector, EpisodeRecord
 from rltrain.rollout.environments import make_env, make_native_vector
 from rltrain.rollout.faults import NO_FAULTS, FaultReport, Tolerance
+from rltrain.rollout.subprocesses import ProcessEnvs
 from rltrain.rollout.vector import EnvList, NextStepEnvs, VectorEnvs
 from rltrain.state import Array, State
 
@@ -148,12 +148,17 @@ class RolloutWorker:
             self._collector.close()
 
     def _make_envs(self, count: int) -> VectorEnvs:
-        spec = self.spec
-        if not spec.serial and count >= _NATIVE_FROM:
-            with contextlib.suppress(RltrainError):  # what is wrong shows, with its message, in `make_env`
-                make = partial(make_native_vector, spec.env, count, spec.index)
-                return NextStepEnvs(make, spec.env.id, spec.seed, spec.index)
-        return EnvList(spec.env, count, spec.seed, spec.index, record=spec.serial)
+        spec, env = self.spec, self.spec.env
+        if env.vectorize == "Subprocess" or env.step_timeout_seconds is not None:
+            return ProcessEnvs(env, count, spec.seed, spec.index, record=spec.serial)
+        if not spec.serial and (env.vectorize == "Native" or (env.vectorize == "Auto" and count >= _NATIVE_FROM)):
+            try:
+                make = partial(make_native_vector, env, count, spec.index)
+                return NextStepEnvs(make, env.id, spec.seed, spec.index)
+            except RltrainError:
+                if env.vectorize == "Native":
+                    raise
+        return EnvList(env, count, spec.seed, spec.index, record=spec.serial)
 
     def _begin_sampling(self, envs: VectorEnvs) -> Collector:
         self._actor = actor = Actor(self.policy, envs.num_envs, explore=True)

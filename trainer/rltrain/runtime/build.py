@@ -172,7 +172,8 @@ class Training:
             self.shards.saved = partial(_saved_shard, checkpoint)
 
     def close(self) -> None:
-        """End what runs in this process."""
+        """End what runs in this process, or for it."""
+        self.local.close()
         if self.learner is not None:
             self.learner.close()
 
