@@ -14,6 +14,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from rltrain.compiled.build import Request, Work
 from rltrain.compiled.function import Function, given
+from rltrain.compiled.rewriting import REWRITTEN
 from rltrain.compiled.store import folder
 from rltrain.compiled.tracing import traced
 
@@ -47,7 +48,7 @@ def _compile(function: Function, request: Request) -> None:
         return function.function(*[None if each is None else next(following) for each in arguments])
 
     with traced():  # backward passes are recorded as well, which no other way into the compiler can do
-        graph = make_fx(call)(*tensors)
+        graph = make_fx(call, decomposition_table=REWRITTEN)(*tensors)
     program = torch.export.export(graph, tuple(tensors))
     with tempfile.TemporaryDirectory(dir=request.path.parent) as scratch:
         package = Path(scratch) / request.path.name

@@ -41,7 +41,8 @@ def sources(*files: Path) -> str:
 
 @cache
 def _machine() -> str:
-    """Versions and processor."""
+    """What compiles, and the processor it compiles for."""
     cpuinfo = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
     flags = next((line for line in cpuinfo.splitlines() if line.startswith(("flags", "Features"))), "")
-    return _digest([torch.__version__, str(torch.get_num_threads()), flags])
+    compiler = sources(*sorted(Path(__file__).parent.glob("*.py")))
+    return _digest([torch.__version__, compiler, str(torch.get_num_threads()), flags])
