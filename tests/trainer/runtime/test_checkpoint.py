@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rltrain.api.errors import CheckpointMismatch, CheckpointUnusable, StorageFull
+from rltrain.api.errors import CheckpointMismatch, CheckpointUnusable, InvalidInput, StorageFull
 from rltrain.runtime.attempts import Attempts
 from rltrain.runtime.checkpoint import (
+    Best,
     Checkpoint,
     CheckpointStore,
     Identity,
@@ -43,6 +44,51 @@ def store(tmp_path: Path) -> CheckpointStore:
 
 def folders(tmp_path: Path) -> list[str]:
     return sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
+
+
+def test_the_best_one_stays_beside_the_newest_until_another_is_marked(tmp_path: Path) -> None:
+    store = CheckpointStore(tmp_path / "checkpoints", keep=1)
+    assert store.best() is None
+    second = [save(store, step) for step in (1, 2)][-1]
+    best = Best(second.path, "evaluation", 7.5)
+    store.mark_best(best)
+    assert folders(tmp_path) == [second.path.name, "best.json"]
+    for step in (3, 4, 5):
+        save(store, step)
+    assert store.best() == best
+    assert find_checkpoint(tmp_path, best=True).path == second.path
+    newest = find_checkpoint(tmp_path)
+    assert folders(tmp_path) == [second.path.name, newest.path.name, "best.json"]
+    store.mark_best(Best(newest.path, "evaluation", 8.0))
+    store.prune()
+    assert folders(tmp_path) == [newest.path.name, "best.json"]
+
+
+def test_a_spared_one_stays_for_once(tmp_path: Path) -> None:
+    store = CheckpointStore(tmp_path / "checkpoints", keep=1)
+    spared = save(store, 1)
+    newest = store.save(IDENTITY, summary(2), {"policy": {}}, spared)
+    assert folders(tmp_path) == [spared.path.name, newest.path.name]
+    save(store, 3)
+    assert folders(tmp_path) == ["000000000003-0001"]
+
+
+@pytest.mark.parametrize(
+    "marked",
+    [
+        "",
+        "[]",
+        '{"checkpoint": "../../etc", "metric": "evaluation", "return_mean": 1}',
+        '{"checkpoint": "000000000009-0001", "metric": "evaluation", "return_mean": 1}',
+        '{"checkpoint": "000000000001-0001", "metric": "evaluation", "return_mean": "much"}',
+    ],
+)
+def test_a_mark_that_leads_nowhere_is_none(marked: str, store: CheckpointStore, tmp_path: Path) -> None:
+    save(store, 1)
+    (tmp_path / "checkpoints" / "best.json").write_text(marked)
+    assert store.best() is None
+    with pytest.raises(InvalidInput, match=r"spec\.checkpoint\.keepBest: true"):
+        find_checkpoint(tmp_path, best=True)
 
 
 def test_every_kind_of_node_comes_back_as_it_was(store: CheckpointStore) -> None:

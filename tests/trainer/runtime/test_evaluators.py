@@ -20,6 +20,7 @@ from rltrain.runtime.build import Training
 from rltrain.runtime.checkpoint import CheckpointStore
 from rltrain.runtime.evaluation import trained_worker
 from rltrain.runtime.evaluators import Evaluation, Evaluators
+from rltrain.state import content_hash
 from trainer.runtime.runs import APEX, CQL, DDPPO, DQN, job, marker, results, run_serially
 
 EVALUATED = {"evaluation_interval": 1, "evaluation_num_episodes": 4}
@@ -54,6 +55,9 @@ def test_the_weights_evaluated_are_those_of_the_steps_told_played_greedily_with_
         records = evaluate(worker.policy, worker.spec.env, 4, seed=job(spec).spec.seed + number)
         watched.begin()
         assert watched.end() == Evaluation(Scores.of(records), summary.env_steps, summary.trained_steps)
+        evaluator = watched.evaluators._live[1]
+        played = watched.evaluators._crew.backend.result(evaluator.apply(network_of))
+        assert played == network_of(worker)
 
 
 def test_an_evaluation_comes_with_every_so_many_reports_and_the_last_one_is_in_the_outcome(tmp_path: Path) -> None:
@@ -86,6 +90,10 @@ def test_returns_of_evaluations_and_of_training_end_a_run_by_criteria_of_their_o
     never = job(DQN, config=EVALUATED, stop={"evaluationReturnMean": 501.0})
     assert run_serially(never, tmp_path / "dqn").stop_reason == "env_steps"
     assert {line["episode_return_mean"] for line in results(tmp_path / "cql")} == {None}
+
+
+def network_of(worker: RolloutWorker) -> str:
+    return content_hash(worker.policy.learned_state()["weights"])
 
 
 class Watched:

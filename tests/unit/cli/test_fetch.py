@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rltrain.api.errors import CheckpointUnusable
-from rltrain.cli.fetch import _NO_CHECKPOINT, _SCRIPT, Fetched, _conclude, unpack, verify
+from rltrain.cli.fetch import _NO_BEST, _NO_CHECKPOINT, _SCRIPT, Fetched, _conclude, unpack, verify
 from unit.cli.conftest import JOBS, PODS, ApiServer, Command, condition, job
 
 
@@ -31,9 +31,9 @@ def run_directory(folder: Path, *steps: int) -> Path:
     return folder
 
 
-def archived(folder: Path) -> subprocess.CompletedProcess[bytes]:
+def archived(folder: Path, *words: str) -> subprocess.CompletedProcess[bytes]:
     """What the script that runs in a pod makes of a run directory."""
-    return subprocess.run([sys.executable, "-c", _SCRIPT, str(folder)], capture_output=True, timeout=60)
+    return subprocess.run([sys.executable, "-c", _SCRIPT, str(folder), *words], capture_output=True, timeout=60)
 
 
 def test_newest_whole_checkpoint_comes_with_manifest_and_results(tmp_path: Path) -> None:
@@ -47,6 +47,16 @@ def test_newest_whole_checkpoint_comes_with_manifest_and_results(tmp_path: Path)
     checkpoint = "checkpoints/000000000200-0001"
     assert copied == {"manifest.yaml", "results.jsonl", f"{checkpoint}/policy.npz", f"{checkpoint}/checkpoint.json"}
     assert verify(tmp_path / "copy") == Fetched("000000000200-0001", env_steps=200, trained_steps=7)
+
+
+def test_the_best_checkpoint_comes_where_it_is_asked_for_and_there_is_one(tmp_path: Path) -> None:
+    source = run_directory(tmp_path / "run", 100, 200)
+    assert archived(source, "best").returncode == _NO_BEST
+    (source / "checkpoints/best.json").write_text('{"checkpoint": "000000000100-0001"}')
+    unpack(io.BytesIO(archived(source, "best").stdout), tmp_path / "copy")
+    assert verify(tmp_path / "copy").env_steps == 100
+    (source / "checkpoints/best.json").write_text('{"checkpoint": "../manifest.yaml"}')
+    assert archived(source, "best").returncode == _NO_BEST
 
 
 @pytest.mark.parametrize("made", [True, False])

@@ -251,6 +251,10 @@ class CQLSpec(SpecBase):
                 "stop.episodeReturnMean isn't for CQL, which plays no episodes in training: use "
                 "stop.evaluationReturnMean, with config.evaluation_interval"
             )
+        if self.checkpoint.keep_best and not self.config.evaluation_interval:
+            raise ValueError(
+                "checkpoint.keepBest needs evaluations with CQL: set config.evaluation_interval, such as to 2"
+            )
         return self
 
 

@@ -70,6 +70,10 @@ class CheckpointStatus(Model):
     env_steps: int
     saved_at: str
     """RFC 3339."""
+    best_path: str | None = None
+    """The best checkpoint, where one is kept."""
+    best_return_mean: float | None = None
+    """How good it was found to be."""
 
 
 class JobStatus(Model):

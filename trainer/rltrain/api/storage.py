@@ -31,6 +31,8 @@ class Checkpoint(Model):
     """Time between two checkpoints; one is always saved at the end."""
     keep: PositiveInt = 3
     """Newest checkpoints kept."""
+    keep_best: bool = False
+    """Keep the best one too: by evaluations, each of which saves one then, or without them by `episodeReturnMean`."""
     replay: bool = True
     """Save the replay buffer too; without it a resumed run starts with an empty one."""
     resume_from: str | None = None

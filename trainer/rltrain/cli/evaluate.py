@@ -21,6 +21,7 @@ def evaluate(
         typer.Argument(metavar="RUN", help="A run directory, or one of its checkpoints.", show_default=False),
     ],
     episodes: Annotated[int, typer.Option(min=1, help="Episodes to play.")] = 100,
+    best: Annotated[bool, typer.Option("--best", help="The run's best checkpoint, not its newest.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Of the episodes; none was trained on.")] = 0,
     output: Json = None,
     json_: Annotated[bool, typer.Option("--json", help="The same as -o json.")] = False,
@@ -35,7 +36,7 @@ def evaluate(
     except ModuleNotFoundError as error:
         raise missing_extra(error) from error
     with playing(episodes) as watch:
-        evaluated = evaluate_checkpoint(path, episodes, seed, watch)
+        evaluated = evaluate_checkpoint(path, episodes, seed, watch, best=best)
     if json_ or output == "json":
         typer.echo(json.dumps(evaluated.to_json()))
     else:

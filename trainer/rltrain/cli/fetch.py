@@ -22,6 +22,7 @@ from rltrain.cli.transfer import transfer
 
 MARKER: Final = "checkpoint.json"
 _NO_CHECKPOINT: Final = 66
+_NO_BEST: Final = 67
 _PRUNED: Final = 75
 _TRIES: Final = 3
 _MAX_ERROR_BYTES: Final = 64 << 10
@@ -29,17 +30,22 @@ _MAX_ERROR_BYTES: Final = 64 << 10
 # Runs in the pod, with nothing but the standard library. A checkpoint appears under its name at once, so the newest
 # that has its marker is whole; one may be pruned while it is copied.
 _SCRIPT: Final = f"""
-import os, sys, tarfile
+import json, os, sys, tarfile
 os.chdir(sys.argv[1])
 def names(folder):
     try: return sorted(os.listdir(folder), reverse=True)
     except FileNotFoundError: return []
 whole = [n for n in names("checkpoints") if n[:1].isdigit() and os.path.exists(f"checkpoints/{{n}}/{MARKER}")]
 if not whole: sys.exit({_NO_CHECKPOINT})
+chosen = whole[0]
+if sys.argv[2:] == ["best"]:
+    try: chosen = json.load(open("checkpoints/best.json"))["checkpoint"]
+    except FileNotFoundError: sys.exit({_NO_BEST})
+    if chosen not in whole: sys.exit({_NO_BEST})
 files = [n for n in ("manifest.yaml", "results.jsonl", "finished.json") if os.path.exists(n)]
 with tarfile.open(fileobj=sys.stdout.buffer, mode="w|gz", format=tarfile.PAX_FORMAT) as tar:
     try:
-        for name in [*files, f"checkpoints/{{whole[0]}}"]: tar.add(name)
+        for name in [*files, f"checkpoints/{{chosen}}"]: tar.add(name)
     except FileNotFoundError: os._exit({_PRUNED})
 """
 
@@ -58,11 +64,12 @@ def fetch(
     namespace: Namespace = None,
     context: Context = None,
     output: Json = None,
+    best: Annotated[bool, typer.Option("--best", help="The job's best checkpoint, not its newest.")] = False,
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder to make; ./<job> by default.", show_default=False)
     ] = None,
 ) -> None:
-    """Copy a job's newest checkpoint, manifest and results from its volume."""
+    """Copy a job's newest checkpoint, or its best one, with manifest and results from its volume."""
     folder = out if out is not None else Path(job)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InvalidInput(f"{folder} is there already: give another --out, or remove it")
@@ -77,7 +84,7 @@ def fetch(
                 tempfile.TemporaryFile(dir=temporary) as archive,
                 transfer(f"fetching {job}") as advance,
             ):
-                _download(cluster, pod, found, archive, advance)
+                _download(cluster, pod, found, archive, advance, best)
                 archive.seek(0)
                 unpack(archive, copy)
             fetched = verify(copy)
@@ -98,26 +105,30 @@ def _conclude(folder: Path, fetched: Fetched, output: str | None) -> str:
     return f"{folder}: checkpoint at {count} (rltrain evaluate {folder} plays it)"
 
 
-def _download(cluster: Cluster, pod: Reader, job: JobView, archive: IO[bytes], advance: Callable[[int], None]) -> None:
+def _download(
+    cluster: Cluster, pod: Reader, job: JobView, archive: IO[bytes], advance: Callable[[int], None], best: bool
+) -> None:
     """The archive that the script makes of the job's folder."""
     for _ in range(_TRIES):
         archive.seek(0)
         archive.truncate()
-        code, said = _run_script(cluster, pod, job, archive, advance)
+        code, said = _run_script(cluster, pod, job, archive, advance, best)
         if code != _PRUNED:
             break
     if code == _NO_CHECKPOINT:
         raise CheckpointUnusable(f"{job.name} has no whole checkpoint yet: {job.why or 'it is about to start'}")
+    if code == _NO_BEST:
+        raise InvalidInput(f"{job.name} has no best checkpoint: a job with spec.checkpoint.keepBest: true marks one")
     if code != 0:
         last = said.decode(errors="replace").strip().splitlines() or [f"exit code {code}"]
         raise RltrainError(f"reading the volume in pod {pod.pod} failed: {last[-1]}; try again")
 
 
 def _run_script(
-    cluster: Cluster, pod: Reader, job: JobView, archive: IO[bytes], advance: Callable[[int], None]
+    cluster: Cluster, pod: Reader, job: JobView, archive: IO[bytes], advance: Callable[[int], None], best: bool
 ) -> tuple[int, bytes]:
     """Exit code and last words."""
-    command = ["python", "-c", _SCRIPT, f"{names.DATA_PATH}/{job.uid}"]
+    command = ["python", "-c", _SCRIPT, f"{names.DATA_PATH}/{job.uid}", *(["best"] if best else [])]
     channels: Any = cluster.execute(pod.pod, pod.container, command)
     said = b""
     try:

@@ -109,6 +109,8 @@ def _facts(job: JobView) -> Iterator[tuple[str, str]]:
     checkpoint = job.status.checkpoint
     if checkpoint is not None:
         yield "checkpoint", f"{checkpoint.path} at {checkpoint.env_steps} steps, {age(checkpoint.saved_at)} ago"
+        if checkpoint.best_path is not None:
+            yield "best", f"{checkpoint.best_path} with return {checkpoint.best_return_mean or 0.0:.6g}"
 
 
 def _print(lines: Iterable[str]) -> None:

@@ -12,16 +12,19 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
-from rltrain.api.errors import CheckpointMismatch, CheckpointUnusable, StorageFull
-from rltrain.runtime.state_files import FULL, flush, flush_folder, read_state, write_state
+from rltrain.api.errors import CheckpointMismatch, CheckpointUnusable, InvalidInput, StorageFull
+from rltrain.runtime.state_files import FULL, flush, flush_folder, read_state, write_atomically, write_state
 from rltrain.state import State
 
 log = logging.getLogger(__name__)
 
 FORMAT: Final = 1
 MARKER: Final = "checkpoint.json"
+BEST: Final = "best.json"
+Metric = Literal["evaluation", "episodes"]
+"""Whose returns: those of evaluations, or of the window of training's episodes."""
 _NAME: Final = re.compile(r"^(\d{12})-(\d{4,})$")
 _TEMPORARY: Final = ".saving-"
 
@@ -79,6 +82,15 @@ class Checkpoint:
             raise CheckpointUnusable(f"{self.path}: {error}") from error
 
 
+@dataclass(frozen=True)
+class Best:
+    """Which checkpoint is the best one, and how good it was found to be."""
+
+    path: Path
+    metric: Metric
+    return_mean: float
+
+
 class Broken(Exception):
     """Why a folder isn't a whole checkpoint."""
 
@@ -88,15 +100,17 @@ class CheckpointStore:
 
     Args:
         folder: made when the first checkpoint is saved.
-        keep: newest ones that stay.
+        keep: newest ones that stay; so does the one that is marked as the best.
     """
 
     def __init__(self, folder: Path, keep: int = 3) -> None:
         self._folder = folder
         self._keep = keep
 
-    def save(self, identity: Identity, summary: Summary, parts: Mapping[str, State]) -> Checkpoint:
-        """Write a checkpoint and prune old ones.
+    def save(
+        self, identity: Identity, summary: Summary, parts: Mapping[str, State], spared: Checkpoint | None = None
+    ) -> Checkpoint:
+        """Write a checkpoint and prune old ones, but not the spared one.
 
         Raises:
             StorageFull: nothing was changed.
@@ -125,8 +139,32 @@ class CheckpointStore:
                     "checkpoint.keep; training goes on and the save is tried again"
                 ) from error
             raise
-        self._prune(final)
+        self.prune(final, *(() if spared is None else (spared.path,)))
         return checkpoint
+
+    def mark_best(self, best: Best) -> None:
+        """From now on this one is. Raises OSError."""
+        told = {"checkpoint": best.path.name, "metric": best.metric, "return_mean": best.return_mean}
+        write_atomically(self._folder / BEST, json.dumps(told).encode())
+
+    def best(self) -> Best | None:
+        """The one that is marked; None where there is none, or it has gone."""
+        try:
+            told = json.loads((self._folder / BEST).read_bytes())
+            path = self._folder / told["checkpoint"]
+            if not _NAME.match(path.name) or path.parent != self._folder or not (path / MARKER).exists():
+                return None
+            return Best(path, told["metric"], float(told["return_mean"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def prune(self, *spared: Path) -> None:
+        """Remove all but the newest ones, the best one and those that are spared."""
+        best = self.best()
+        stay = {*spared, *(() if best is None else (best.path,))}
+        for folder in self._folders()[self._keep :]:
+            if folder not in stay:
+                shutil.rmtree(folder, ignore_errors=True)
 
     def __bool__(self) -> bool:
         """Whether there are any, whole or broken."""
@@ -162,11 +200,6 @@ class CheckpointStore:
         named.sort(key=lambda item: (int(item[0][1]), int(item[0][2])), reverse=True)
         return [path for _, path in named]
 
-    def _prune(self, newest: Path) -> None:
-        for folder in self._folders()[self._keep :]:
-            if folder != newest:
-                shutil.rmtree(folder, ignore_errors=True)
-
     def _remove_leftovers(self) -> None:
         for leftover in self._folder.glob(f"{_TEMPORARY}*"):
             shutil.rmtree(leftover, ignore_errors=True)
@@ -194,8 +227,20 @@ def open_checkpoint(folder: Path) -> Checkpoint:
         raise Broken(f"{MARKER} can't be read: {error}") from error
 
 
-def find_checkpoint(path: Path) -> Checkpoint:
-    """The checkpoint at `path`, or the newest whole one of the run directory at `path`. Raises CheckpointUnusable."""
+def find_checkpoint(path: Path, *, best: bool = False) -> Checkpoint:
+    """The checkpoint at `path`, or the newest whole one, or the best one, of the run directory at `path`.
+
+    Raises:
+        InvalidInput: the best one is asked for where none is marked.
+        CheckpointUnusable: it isn't there, or isn't whole.
+    """
+    if best:
+        marked = CheckpointStore(path / "checkpoints").best()
+        if marked is None:
+            raise InvalidInput(
+                f"no checkpoint in {path} is marked as the best one: a run with spec.checkpoint.keepBest: true marks it"
+            )
+        path = marked.path
     if (path / "checkpoints").is_dir():
         newest = CheckpointStore(path / "checkpoints").newest()
         if newest is not None:
@@ -253,6 +298,7 @@ def _sha256(path: Path) -> str:
 
 
 __all__ = [
+    "Best",
     "Broken",
     "Checkpoint",
     "CheckpointStore",

@@ -23,6 +23,7 @@ class PlainConsole(Silent):
         self._stream = stream
         self._last = float("-inf")
         self._phase: tuple[object, ...] | None = None
+        self._saved: tuple[str | None, str | None] = (None, None)
 
     def progress(self, progress: Progress) -> None:
         phase = (progress.phase, progress.workers_healthy if progress.phase == "Starting" else None)
@@ -33,7 +34,13 @@ class PlainConsole(Silent):
         self._stream.flush()
 
     def saved(self, checkpoint: CheckpointStatus) -> None:
-        self._stream.write(f"checkpoint saved: {checkpoint.path}\n")
+        if checkpoint.path != self._saved[0]:
+            self._stream.write(f"checkpoint saved: {checkpoint.path}\n")
+        if checkpoint.best_path != self._saved[1]:
+            self._stream.write(
+                f"the best so far, with return {checkpoint.best_return_mean:.2f}: {checkpoint.best_path}\n"
+            )
+        self._saved = (checkpoint.path, checkpoint.best_path)
         self._stream.flush()
 
     def finished(self, outcome: RunResult) -> None:

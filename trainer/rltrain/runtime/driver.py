@@ -2,18 +2,16 @@
 
 import logging
 import time
-from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final
 
 from rltrain.api import names
-from rltrain.api.errors import CheckpointMismatch, RltrainError, StorageFull, Superseded
+from rltrain.api.errors import CheckpointMismatch, RltrainError
 from rltrain.api.job import RLTrainingJob
 from rltrain.api.resolve import resolved_yaml
-from rltrain.api.status import CheckpointStatus, Progress
-from rltrain.flow import Backend, MetricsContext, ShardFailure, Signal
+from rltrain.api.status import Progress
+from rltrain.flow import Backend, MetricsContext, Signal
 from rltrain.flow.metrics import EPISODES, STEPS_SAMPLED, STEPS_TRAINED
 from rltrain.ops.report import Result, summarise
 from rltrain.runtime.attempts import Attempts
@@ -21,15 +19,15 @@ from rltrain.runtime.build import Training
 from rltrain.runtime.checkpoint import Checkpoint, require_same
 from rltrain.runtime.clocks import StepClock, WallClock
 from rltrain.runtime.criteria import Standing, eta_seconds, reached
+from rltrain.runtime.evaluation import learned_weights
 from rltrain.runtime.evaluators import Evaluation
 from rltrain.runtime.interrupts import Interrupts
 from rltrain.runtime.observers import Observers
 from rltrain.runtime.result import RunResult, StopReason
 from rltrain.runtime.rundir import RunDirectory
+from rltrain.runtime.saving import Saver, despite_losses, now
 
 log = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 TICK_SECONDS: Final = 1.0
 """Longest that the driver waits for its actors before it looks at clocks and signals."""
@@ -53,7 +51,6 @@ class Driver:
         checkpoint: what to go on from.
 
     Attributes:
-        saved: the newest checkpoint.
         begun: whether the run is this start's: nothing about it was refused.
     """
 
@@ -73,15 +70,20 @@ class Driver:
         self._interrupts = interrupts
         self._attempt = attempt
         self._resumed = checkpoint
-        self.saved: Checkpoint | None = checkpoint
         self.begun = False
         self._metrics = MetricsContext(window=job.spec.config.metrics_num_episodes_for_smoothing)
+        self._saver = Saver(job, directory, attempt, observers, self._metrics, checkpoint)
         clock = StepClock(self._metrics) if backend.serial else WallClock()
         self._clock = self._metrics.clock = clock
         self._backend = backend
         self._speed: float | None = None
         self._evaluated: Evaluation | None = None
         self._told = (float("-inf"), 0)
+
+    @property
+    def saved(self) -> Checkpoint | None:
+        """The newest checkpoint."""
+        return self._saver.newest
 
     def run(self) -> RunResult:
         """Train until something ends it.
@@ -161,7 +163,7 @@ class Driver:
         self._tell(training, "Training", urgent=True)
         if checkpoint is None:
             return None
-        hashes = _despite_losses(training, lambda: training.hashes(training.get_state()))
+        hashes = despite_losses(training, lambda: training.hashes(training.get_state()))
         log.info("resumed from %s at %d steps; restored: %s", checkpoint.path, checkpoint.summary.steps, hashes)
         return {
             "checkpoint": checkpoint.path.name,
@@ -183,8 +185,8 @@ class Driver:
                 return self._interrupted(training)
             if self._clock() - self._metrics.marks["last_checkpoint"] >= every:
                 self._metrics.marks["last_checkpoint"] = self._clock()
-                self._save_or_complain(training)
-            item = _despite_losses(training, tick)
+                self._saver.save_or_complain(training)
+            item = despite_losses(training, tick)
             if not isinstance(item, Signal):
                 self._report(item, resumed, self._evaluate(training))
                 resumed = None
@@ -192,8 +194,6 @@ class Driver:
 
     def _report(self, result: Result, resumed: dict[str, object] | None, evaluation: Evaluation | None) -> None:
         self._speed = result.steps_per_second
-        if evaluation is not None:
-            self._evaluated = evaluation
         told = None if evaluation is None else evaluation.to_json()
         self._observers.result(replace(result, resumed=resumed, evaluation=told))
 
@@ -202,16 +202,25 @@ class Driver:
         evaluators = training.evaluators
         if evaluators is None:
             return None
-        if evaluators.due() and (weights := training.newest_weights()) is not None:
-            evaluators.begin(weights)
-        return evaluators.poll()
+        if evaluators.due():
+            saved = self._saver.save_candidate(training)
+            weights = training.newest_weights() if saved is None else learned_weights(saved)
+            if weights is not None:
+                evaluators.begin(weights, None if saved is None else saved.summary)
+        return self._judged(evaluators.poll())
+
+    def _judged(self, evaluation: Evaluation | None) -> Evaluation | None:
+        if evaluation is not None:
+            self._evaluated = evaluation
+            self._saver.judge(evaluation.scores.episode_return_mean)
+        return evaluation
 
     def _last_evaluation(self, training: Training) -> Evaluation | None:
         """One that is under way when training ends would be lost: it is waited for, but not for ever."""
         evaluators = training.evaluators
         deadline = time.monotonic() + EVALUATION_SECONDS
         while evaluators is not None and not self._interrupts.asked:
-            evaluation = evaluators.poll()
+            evaluation = self._judged(evaluators.poll())
             pending = evaluators.pending()
             if evaluation is not None or not pending or time.monotonic() >= deadline:
                 return evaluation
@@ -219,10 +228,10 @@ class Driver:
         return None
 
     def _finish(self, training: Training, reason: StopReason, resumed: dict[str, object] | None) -> RunResult:
-        checkpoint = self._save(training)
+        self._saver.save(training)
         evaluation = None if reason == "deadline" else self._last_evaluation(training)
         self._report(summarise(training.workers, self._speed), resumed, evaluation)
-        outcome = self._outcome(reason, checkpoint)
+        outcome = self._outcome(reason)
         if reason == "deadline":
             outcome = replace(
                 outcome,
@@ -236,10 +245,10 @@ class Driver:
 
     def _interrupted(self, training: Training) -> RunResult:
         by_user = self._interrupts.asked == "interrupted"
-        self._save_or_complain(training)
-        checkpoint = self.saved
+        self._saver.save_or_complain(training)
+        checkpoint = self._saver.newest
         return replace(
-            self._outcome("interrupted" if by_user else "terminated", checkpoint),
+            self._outcome("interrupted" if by_user else "terminated"),
             state="Interrupted",
             reason="Interrupted" if by_user else "Terminated",
             exit_code=names.EXIT_INTERRUPTED if by_user else names.EXIT_TERMINATED,
@@ -247,35 +256,14 @@ class Driver:
             f"{f'saved in {checkpoint.path}' if checkpoint else 'nothing was saved'}: go on with --resume",
         )
 
-    def _save_or_complain(self, training: Training) -> None:
-        try:
-            self._save(training)
-        except StorageFull as error:
-            log.warning("%s", error)
-
-    def _save(self, training: Training) -> Checkpoint:
-        """Raises StorageFull, Superseded."""
-        if self._attempt.superseded:
-            raise Superseded(f"a newer attempt of this run writes to {self._directory.path}; this one stops")
-        with self._metrics.timer("checkpoint")():
-            parts = _despite_losses(training, training.get_state)
-            summary = training.summary(self._attempt.number, parts)
-            checkpoint = self._directory.checkpoints.save(training.identity, summary, parts)
-        self.saved = checkpoint
-        training.saved(checkpoint)
-        self._observers.saved(
-            CheckpointStatus(path=str(checkpoint.path), env_steps=checkpoint.summary.env_steps, saved_at=now())
-        )
-        return checkpoint
-
     def _standing(self) -> Standing:
         metrics = self._metrics
         sampled, trained = metrics.counters[STEPS_SAMPLED], metrics.counters[STEPS_TRAINED]
         evaluated = None if self._evaluated is None else self._evaluated.scores.episode_return_mean
         return Standing(sampled, metrics.clock(), metrics.episode_return_mean, self._speed, trained, evaluated)
 
-    def _outcome(self, reason: StopReason, checkpoint: Checkpoint | None) -> RunResult:
-        standing = self._standing()
+    def _outcome(self, reason: StopReason) -> RunResult:
+        standing, checkpoint, best = self._standing(), self._saver.newest, self._saver.best
         return RunResult(
             state="Succeeded",
             stop_reason=reason,
@@ -285,6 +273,7 @@ class Driver:
             evaluation_return_mean=standing.evaluation_return_mean,
             time_s=standing.time_s,
             checkpoint=None if checkpoint is None else str(checkpoint.path),
+            best_checkpoint=None if best is None else str(best.path),
         )
 
     def _tell(self, training: Training, phase: str, urgent: bool = False) -> None:
@@ -312,20 +301,6 @@ class Driver:
                 }
             )
         )
-
-
-def _despite_losses(training: Training, read: Callable[[], T]) -> T:
-    """What `read` brings; an actor that is lost meanwhile is replaced and `read` called again."""
-    while True:
-        try:
-            return read()
-        except ShardFailure as failure:
-            training.failed(failure)
-
-
-def now() -> str:
-    """RFC 3339, in UTC."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def failure(error: RltrainError, checkpoint: Checkpoint | None) -> RunResult:

@@ -15,6 +15,7 @@ from rltrain.rollout.evaluation import Scores, Watch, evaluate
 from rltrain.rollout.worker import RolloutWorker, WorkerSpec
 from rltrain.runtime.checkpoint import MARKER, Checkpoint, find_checkpoint
 from rltrain.runtime.rundir import RunDirectory
+from rltrain.state import Array
 
 
 @dataclass(frozen=True)
@@ -34,42 +35,48 @@ class Evaluated:
         return flat
 
 
-def trained_worker(path: Path) -> tuple[RolloutWorker, Checkpoint]:
-    """A worker with the policy of a checkpoint, or of a run directory's newest whole one, as it acted there.
+def trained_worker(path: Path, *, best: bool = False) -> tuple[RolloutWorker, Checkpoint]:
+    """A worker with the policy of a checkpoint, or of a run directory's newest or best one, as it acted there.
 
     Raises:
         InvalidInput: there is no run and no checkpoint at the path.
         CheckpointUnusable: the run has none yet, or what is in it doesn't fit together.
         UnknownEnvironment, EnvironmentFailed: see `make_env`.
     """
-    checkpoint = _checkpoint_at(path)
+    checkpoint = _checkpoint_at(path, best)
     try:
         spec = load_text(json.dumps(checkpoint.summary.job), source=f"{checkpoint.path / MARKER}").job.spec
     except InvalidManifest as error:
         raise CheckpointUnusable(f"the manifest kept in a checkpoint isn't valid for this version:\n{error}") from error
     # As if others sampled: this worker then makes no environments of its own.
     worker = RolloutWorker(WorkerSpec(spec.plan, spec.env, spec.config, spec.seed, num_workers=1))
-    workers = checkpoint.read("workers")
     try:
-        assert workers is not None
-        learner = checkpoint.read("learner")
-        of_workers = workers["learned"] if "learned" in workers else workers["local"]["policy"]
-        learned = of_workers if learner is None else learner["policy"]
-        worker.set_weights(learned["weights"])
+        worker.set_weights(learned_weights(checkpoint))
     except (AssertionError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise CheckpointUnusable(f"{checkpoint.path} has no policy that fits its manifest: {error!r}") from error
     worker.set_global_step(checkpoint.summary.steps)
     return worker, checkpoint
 
 
-def evaluate_checkpoint(path: Path, episodes: int, seed: int, watch: Watch | None = None) -> Evaluated:
-    """Play episodes with the policy of a checkpoint, or of a run directory's newest whole one.
+def learned_weights(checkpoint: Checkpoint) -> dict[str, Array]:
+    """Those of the policy that learns, whoever has it. Raises CheckpointUnusable, and what comes of an odd state."""
+    workers, learner = checkpoint.read("workers"), checkpoint.read("learner")
+    assert workers is not None
+    of_workers = workers["learned"] if "learned" in workers else workers["local"]["policy"]
+    weights: dict[str, Array] = (of_workers if learner is None else learner["policy"])["weights"]
+    return weights
+
+
+def evaluate_checkpoint(
+    path: Path, episodes: int, seed: int, watch: Watch | None = None, *, best: bool = False
+) -> Evaluated:
+    """Play episodes with the policy of a checkpoint, or of a run directory's newest whole one or best one.
 
     Raises:
         RltrainError: see `trained_worker`.
     """
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
-    worker, checkpoint = trained_worker(path)
+    worker, checkpoint = trained_worker(path, best=best)
     records = evaluate(worker.policy, worker.spec.env, episodes, seed, watch=watch)
     return Evaluated(
         Scores.of(records),
@@ -80,7 +87,7 @@ def evaluate_checkpoint(path: Path, episodes: int, seed: int, watch: Watch | Non
     )
 
 
-def _checkpoint_at(path: Path) -> Checkpoint:
+def _checkpoint_at(path: Path, best: bool) -> Checkpoint:
     try:
         if not path.exists():
             raise InvalidInput(f"there is no {path}: give a run directory, or one of its checkpoints")
@@ -96,7 +103,7 @@ def _checkpoint_at(path: Path) -> Checkpoint:
             f"no checkpoint yet in {path}: the run saves one every spec.checkpoint.everySeconds, at its end and when "
             "it is interrupted; try again then"
         )
-    return find_checkpoint(path)
+    return find_checkpoint(path, best=best)
 
 
 def _is_run(path: Path) -> bool:

@@ -14,6 +14,7 @@ from rltrain.flow.serial import SerialBackend
 from rltrain.rollout.collector import EpisodeRecord
 from rltrain.rollout.evaluation import Scores, evaluate
 from rltrain.rollout.worker import RolloutWorker, WorkerSpec
+from rltrain.runtime.checkpoint import Summary
 from rltrain.runtime.crew import Crew, Patience
 from rltrain.state import Array
 
@@ -114,15 +115,15 @@ class Evaluators:
         self._take_in()
         return bool(self._live)
 
-    def begin(self, weights: dict[str, Array]) -> None:
-        """Evaluate these weights, which are the present ones."""
+    def begin(self, weights: dict[str, Array], saved: Summary | None = None) -> None:
+        """Evaluate the present weights, or those of a checkpoint."""
         metrics = get_metrics()
         count = min(self._crew.wanted, self._episodes)
         bounds = [self._episodes * share // count for share in range(count + 1)]
         self._running = _Running(
             weights=self._crew.backend.share(weights),
-            env_steps=metrics.counters[STEPS_SAMPLED],
-            trained_steps=metrics.counters[STEPS_TRAINED],
+            env_steps=metrics.counters[STEPS_SAMPLED] if saved is None else saved.env_steps,
+            trained_steps=metrics.counters[STEPS_TRAINED] if saved is None else saved.trained_steps,
             seed=(self._seed + metrics.counters[EVALUATIONS] + 1) % (1 << 32),
             report=metrics.counters[REPORTS],
             begun=metrics.clock(),

@@ -16,7 +16,7 @@ class OutcomeSoFar:
 
     def __init__(self) -> None:
         self._progress: Progress | None = None
-        self._checkpoint: str | None = None
+        self._checkpoint: CheckpointStatus | None = None
         self._time_s = 0.0
         self._outcome: RunResult | None = None
 
@@ -27,7 +27,7 @@ class OutcomeSoFar:
         self._time_s = result.time_s
 
     def saved(self, checkpoint: CheckpointStatus) -> None:
-        self._checkpoint = checkpoint.path
+        self._checkpoint = checkpoint
 
     def finished(self, outcome: RunResult) -> None:
         self._outcome = outcome
@@ -53,7 +53,8 @@ class OutcomeSoFar:
             episode_return_mean=progress.episode_return_mean if progress else None,
             evaluation_return_mean=progress.evaluation_return_mean if progress else None,
             time_s=self._time_s,
-            checkpoint=self._checkpoint,
+            checkpoint=self._checkpoint.path if self._checkpoint else None,
+            best_checkpoint=self._checkpoint.best_path if self._checkpoint else None,
             message=message,
             reason=reason,
             exit_code=code,

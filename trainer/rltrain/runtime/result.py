@@ -28,6 +28,7 @@ class RunResult:
         time_s: seconds of training, over all attempts.
         checkpoint: path of the newest whole checkpoint.
         evaluation_return_mean: of the newest evaluation.
+        best_checkpoint: path of the best one, where it is kept.
         message: what went wrong and what to do, where something did.
         reason: CamelCase word for programs.
     """
@@ -40,6 +41,7 @@ class RunResult:
     time_s: float
     checkpoint: str | None
     evaluation_return_mean: float | None = None
+    best_checkpoint: str | None = None
     message: str | None = None
     reason: str = "StopCriterionReached"
     exit_code: int = names.EXIT_DONE
