@@ -25,6 +25,9 @@ VARIANTS = {
     "DQN, noisy, distributional, two workers": job(
         DQN, config={"noisy": True, "num_atoms": 5, "v_max": 50.0}, rollouts={"replicas": 2}
     ),
+    "DQN, noisy, on two devices": job(
+        DQN, config={"noisy": True, "_fake_gpus": True}, head={"resources": {"limits": {"nvidia.com/gpu": 2}}}
+    ),
     "DDPPO": job(DDPPO, config={"evaluation_interval": 3, "evaluation_num_episodes": 2}),
     "Apex": job(APEX, config={"evaluation_interval": 1, "evaluation_num_episodes": 2, "evaluation_num_workers": 2}),
     "Apex, free running, learner apart": job(APEX_CLASSIC, plan="Apex", learners={"replicas": 1}),

@@ -17,6 +17,7 @@ from rltrain.policies.torch_policy import TorchPolicy
 _WRITTEN_IN: Final = ("rltrain.models.", "rltrain.policies.")
 _NOT_TRACED: Final = frozenset(
     {
+        "_fake_gpus",
         "bc_iters",
         "before_learn_on_batch",
         "buffer_size",
@@ -42,6 +43,7 @@ _NOT_TRACED: Final = frozenset(
         "prioritized_replay_eps",
         "rollout_fragment_length",
         "sgd_minibatch_size",
+        "simple_optimizer",
         "target_network_update_freq",
         "tau",
         "timesteps_per_iteration",

@@ -1,11 +1,14 @@
 """Which policy a plan trains, and the spaces it takes."""
 
+from collections.abc import Sequence
+
 from gymnasium import spaces
 
 from rltrain.api.config import ApexClassicConfig, CQLConfig, DDPPOConfig, DQNConfig, PlanConfig, R2D2Config, SACConfig
 from rltrain.api.errors import UnsupportedSpace
 from rltrain.models.spaces import OBSERVATION_SPACES, Space, check_filters
 from rltrain.policies.base import Policy
+from rltrain.policies.replicated import Copy, replicated
 from rltrain.policies.torch_policy import Seeds
 
 ACTION_SPACES: dict[str, tuple[type[Space], ...]] = {
@@ -57,20 +60,33 @@ def make_policy(
     action_space: Space,
     seed: int,
     worker: int = 0,
-    device: str = "cpu",
+    devices: Sequence[str] = ("cpu",),
     workers: int = 0,
 ) -> Policy:
     """Make a plan's policy. The first weights depend on `seed` alone, the random streams on `worker` too.
 
     Args:
         worker: whose policy it is, counted from 1; 0 is the driver's own.
+        devices: torch devices; over several of them it learns data-parallel, which on-policy algorithms don't.
         workers: how many there are beside the driver's own.
 
     Raises:
         UnsupportedSpace: the policy can't handle a space.
     """
     check_spaces(plan, config, obs_space, action_space)
-    seeds = Seeds(seed, worker)
+    copies = [_make(plan, config, obs_space, action_space, Seeds(seed, worker), each, workers) for each in devices]
+    return copies[0] if len(copies) == 1 else replicated(copies)
+
+
+def _make(
+    plan: str,
+    config: PlanConfig,
+    obs_space: Space,
+    action_space: Space,
+    seeds: Seeds,
+    device: str,
+    workers: int,
+) -> Copy:
     if isinstance(config, ApexClassicConfig) and isinstance(action_space, spaces.Discrete):
         from rltrain.policies.apex import ApexPolicy
 

@@ -93,6 +93,14 @@ class TorchPolicy:
         info = yield from weighted(self._shared_update(batch, slice(0, 1)), 0)
         return LearnInfo(info.stats, None if info.td_error is None else info.td_error[:0])
 
+    def draws(self) -> torch.Tensor:
+        """State of what torch's random numbers are drawn from, uint8 (size,)."""
+        return self._generator.get_state()
+
+    def draw_on(self, draws: torch.Tensor) -> None:
+        """Draw what another policy would have drawn next, on a device of the same kind."""
+        self._generator.set_state(draws)
+
     def exploration_state(self) -> dict[str, float]:
         return {}
 

@@ -33,7 +33,7 @@ class WorkerSpec:
         config: of a plan that learns from data alone, no worker samples.
         num_workers: workers beside the driver's own; when there are some, that one doesn't sample.
         serial: step and seed environments so that a saved worker goes on bit by bit.
-        device: torch device of the policy.
+        devices: torch devices of the policy; the driver's own may learn on several.
     """
 
     plan: str
@@ -43,7 +43,7 @@ class WorkerSpec:
     index: int = 0
     num_workers: int = 0
     serial: bool = False
-    device: str = "cpu"
+    devices: tuple[str, ...] = ("cpu",)
 
 
 class RolloutWorker:
@@ -71,7 +71,7 @@ class RolloutWorker:
             self.action_space,
             spec.seed,
             worker=spec.index,
-            device=spec.device,
+            devices=spec.devices,
             workers=spec.num_workers,
         )
         use_native_code(

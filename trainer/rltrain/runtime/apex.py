@@ -12,7 +12,7 @@ from rltrain.runtime.connect import connection
 from rltrain.runtime.crew import Crew
 from rltrain.runtime.learner import MakeLearner, QueuedLearner
 from rltrain.runtime.learner_actors import LearnerActors
-from rltrain.runtime.roles import gpus_of, replicas_of, roles_of
+from rltrain.runtime.roles import learner_devices, replicas_of, roles_of
 from rltrain.runtime.shards import MakeShard, ShardActors
 
 COLLECTIVE_SECONDS: Final = 600
@@ -28,20 +28,22 @@ def make_shards(job: RLTrainingJob, backend: Backend) -> ShardActors:
     return ShardActors(Crew(backend, role, make.count, make, noun="replay_shard", slotless=True), make)
 
 
-def make_learner(job: RLTrainingJob, backend: Backend, local: RolloutWorker, device: str) -> QueuedLearner:
-    """A learner in the pods of the role `learners`, or as a thread of the driver, on `device`, where there is none."""
+def make_learner(job: RLTrainingJob, backend: Backend, local: RolloutWorker, devices: tuple[str, ...]) -> QueuedLearner:
+    """A learner in the pods of the role `learners`, or as a thread of the driver, on `devices`, where there is none."""
     config = job.spec.config
     assert isinstance(config, ApexClassicConfig)
     role = roles_of(job).get(names.LEARNERS)
-    learners, gpus = replicas_of(role), gpus_of(role)
+    learners = replicas_of(role)
+    if learners:
+        devices = learner_devices(role, config, elsewhere=True)
     make = MakeLearner(
         spec=local.spec,
         observation_space=local.observation_space,
         action_space=local.action_space,
         before_learn_on_batch=config.before_learn_on_batch,
-        device=("cuda" if gpus else "cpu") if learners else device,
+        devices=devices,
         learners=max(learners, 1),
     )
     crew = Crew(backend, names.LEARNERS, learners, make, noun="learner") if learners else None
-    connect = connection(backend, "nccl" if gpus else "gloo", COLLECTIVE_SECONDS)
+    connect = connection(backend, "gloo" if devices[0] == "cpu" else "nccl", COLLECTIVE_SECONDS)
     return QueuedLearner(partial(LearnerActors, backend, make, crew, connect))

@@ -10,7 +10,7 @@ from rltrain.api import names
 from rltrain.api.errors import CheckpointUnusable
 from rltrain.api.job import RLTrainingJob
 from rltrain.api.resolve import resolved
-from rltrain.api.roles import Role, WorkersRole
+from rltrain.api.roles import WorkersRole
 from rltrain.flow import Backend, Future, LocalIterator, MetricsContext, ShardFailure
 from rltrain.flow.metrics import EPISODES, STEPS_SAMPLED, STEPS_TRAINED
 from rltrain.ops import ApexContext, PlanContext, Result
@@ -25,7 +25,7 @@ from rltrain.runtime.crew import Crew
 from rltrain.runtime.evaluators import make_evaluators
 from rltrain.runtime.learner import QueuedLearner
 from rltrain.runtime.ranks import RankGroup
-from rltrain.runtime.roles import gpus_of, replicas_of, roles_of, workers_role
+from rltrain.runtime.roles import gpus_of, learner_devices, replicas_of, roles_of, workers_role
 from rltrain.runtime.shards import ShardActors, ShardPart
 from rltrain.runtime.workers import RolloutWorkers
 from rltrain.state import Array, State, content_hash
@@ -75,9 +75,9 @@ class Training:
         )
         self.job = job
         self.metrics = metrics
-        device = driver_device(spec.head)
+        devices = learner_devices(spec.head, spec.config)
         # Where the learner runs beside the driver, the driver's own policy only follows it.
-        self.local = RolloutWorker(replace(worker, device="cpu" if plan.sharded else device))
+        self.local = RolloutWorker(replace(worker, devices=("cpu",) if plan.sharded else devices))
         self.identity = Identity(
             plan=spec.plan,
             env=spec.env.id,
@@ -85,15 +85,15 @@ class Training:
             action_space=str(self.local.action_space),
         )
         kind = Rank if plan.ranks else RolloutWorker
-        make = MakeWorker(replace(worker, device="cuda" if gpus_of(role) else "cpu"), kind)
+        make = MakeWorker(replace(worker, devices=("cuda",) if gpus_of(role) else ("cpu",)), kind)
         crew = Crew(backend, next(iter(roles_of(job)), names.HEAD), wanted, make)
         self.workers = self._gather(plan, crew)
-        self.evaluators = make_evaluators(job, backend, replace(worker, device=device))
+        self.evaluators = make_evaluators(job, backend, replace(worker, devices=devices[:1]))
         self.shards: ShardActors | None = None
         self.learner: QueuedLearner | None = None
         self.context: PlanContext[Any]
         if plan.sharded:
-            shards, learner = make_shards(job, backend), make_learner(job, backend, self.local, device)
+            shards, learner = make_shards(job, backend), make_learner(job, backend, self.local, devices)
             self.shards, self.learner = shards, learner
             self.context = ApexContext(spec.config, self.workers, spec.seed, shards=shards, learner=learner)
             self.context.keep("learner", learner)
@@ -226,10 +226,3 @@ def hashes(parts: Mapping[str, State]) -> dict[str, Any]:
             found[name] = content_hash({"columns": state["columns"], "cursor": state["cursor"]})
             found[name.replace(_REPLAY, "priorities")] = content_hash({"priorities": state["priorities"]})
     return found
-
-
-def driver_device(head: Role) -> str:
-    """The learner's device: a GPU where the head has one."""
-    import torch
-
-    return "cuda" if gpus_of(head) and torch.cuda.is_available() else "cpu"

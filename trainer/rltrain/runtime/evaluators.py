@@ -44,7 +44,7 @@ def make_evaluators(job: RLTrainingJob, backend: Backend, worker: WorkerSpec) ->
         return None
     beside = config.evaluation_num_workers
     spec = replace(worker, index=0, num_workers=max(1, worker.num_workers))
-    make = MakeEvaluator(replace(spec, device="cpu") if beside else spec)
+    make = MakeEvaluator(replace(spec, devices=("cpu",)) if beside else spec)
     place = backend if beside else SerialBackend(backend.serial)
     crew = Crew(place, names.HEAD, max(1, beside), make, "evaluation_worker", slotless=True, patience=_PATIENCE)
     return Evaluators(crew, config.evaluation_interval, config.evaluation_num_episodes, job.spec.seed)

@@ -31,7 +31,7 @@ class MakeLearner:
 
     Attributes:
         spec: of the workers, whose policy is the learner's too.
-        device: torch device.
+        devices: torch devices of each.
         learners: how many learn together; each has the first weights and random states of all.
     """
 
@@ -39,7 +39,7 @@ class MakeLearner:
     observation_space: Space
     action_space: Space
     before_learn_on_batch: str | None
-    device: str
+    devices: tuple[str, ...]
     learners: int = 1
 
     def __call__(self, index: int, incarnation: int) -> Learner:
@@ -50,7 +50,7 @@ class MakeLearner:
             self.observation_space,
             self.action_space,
             spec.seed,
-            device=self.device,
+            devices=self.devices,
             workers=spec.num_workers,
         )
         use_native_code(policy, spec.plan, spec.config, self.observation_space, self.action_space, serial=spec.serial)

@@ -3,6 +3,7 @@
 from typing import Final
 
 from rltrain.api import names
+from rltrain.api.config import PlanConfig, ReplayConfig
 from rltrain.api.job import RLTrainingJob
 from rltrain.api.roles import Role, WorkersRole
 from rltrain.plans.registry import PLANS
@@ -33,9 +34,30 @@ def gpus_of(role: Role | None) -> int:
     return int(role.resources.limits.get(GPU, 1 if wants_nccl else 0))
 
 
+def learner_devices(role: Role | None, config: PlanConfig, *, elsewhere: bool = False) -> tuple[str, ...]:
+    """Torch devices of a learner on a machine of a role: all of its GPUs, unless the config says otherwise.
+
+    Args:
+        elsewhere: the machine isn't this one; Ray sees to it that the GPUs are there.
+    """
+    import torch
+
+    replay = config if isinstance(config, ReplayConfig) else None
+    gpus = gpus_of(role)
+    if replay is None or replay.simple_optimizer:
+        gpus = min(gpus, 1)
+    if replay is not None and replay.fake_gpus:
+        return ("cpu",) * max(gpus, 1)
+    if not elsewhere:
+        gpus = min(gpus, torch.cuda.device_count())
+    return tuple(f"cuda:{index}" for index in range(gpus)) or ("cpu",)
+
+
 def gpus_by_role(job: RLTrainingJob) -> dict[str, float]:
     """GPUs of each of the job's actors, by role."""
-    return {name: gpus_of(role) for name, role in roles_of(job).items()}
+    config = job.spec.config
+    fake = isinstance(config, ReplayConfig) and config.fake_gpus
+    return {name: 0 if fake else gpus_of(role) for name, role in roles_of(job).items()}
 
 
 def slots_of(job: RLTrainingJob) -> int:

@@ -1,8 +1,8 @@
 """Keys of plans that learn from a replay buffer."""
 
-from typing import Self
+from typing import Annotated, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from rltrain.api.base import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from rltrain.api.config.base import PlanConfig, SamplingConfig
@@ -27,6 +27,10 @@ class ReplayConfig(PlanConfig):
     """Exponent of the importance weight."""
     prioritized_replay_eps: PositiveFloat = 1e-6
     """Added to |TD error| so that nothing has priority 0."""
+    simple_optimizer: bool = False
+    """Learn on one device even where the learner's machine has several GPUs."""
+    fake_gpus: Annotated[bool, Field(alias="_fake_gpus")] = False
+    """Learn with as many copies on the CPU as the learner's machine is said to have GPUs: to try what they would do."""
     before_learn_on_batch: str | None = None
     """`"package.module:function"` called with each train batch, returning the batch to learn from."""
 
