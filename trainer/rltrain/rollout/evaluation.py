@@ -82,7 +82,7 @@ def evaluate(
     numbers = range(first, first + episodes)
     try:
         for episode in numbers[:num_envs]:
-            seats.append(_Seat(env, seed, row=len(seats), episode=episode))
+            seats.append(_Seat(env.scored(), seed, row=len(seats), episode=episode))
         return _play(policy, seats, numbers, watch)
     finally:
         for seat in seats:
