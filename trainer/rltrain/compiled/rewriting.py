@@ -18,7 +18,8 @@ def mm(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     (m, k), n = a.shape, b.shape[1]
     if k <= _FEW or (b.stride(0) == 1 and (n <= _FEW or m == 1)):
         return (a.unsqueeze(2) * b.unsqueeze(0)).sum(1)
-    return NotImplemented
+    not_rewritten: torch.Tensor = NotImplemented
+    return not_rewritten
 
 
 def addmm(bias: torch.Tensor, a: torch.Tensor, b: torch.Tensor, **scales: float) -> torch.Tensor:
