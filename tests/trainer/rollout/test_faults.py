@@ -1,6 +1,5 @@
 """Environments that fail are made again in place: what their episodes gave is dropped, and nothing else."""
 
-import re
 from collections.abc import Callable, Sequence
 
 import gymnasium
@@ -159,7 +158,9 @@ def test_what_cannot_be_made_again_is_tried_until_it_is_too_much() -> None:
     envs = EnvList(bad("raise", 1, every=1), 1, seed=0, worker=WORKER, record=False)
     each = Collector(envs, random_actions(1), WORKER, tolerance=Tolerance(3, 100))
     envs._spec = EnvSpec(id="trainer.runtime.flaky:Broken")
-    with pytest.raises(TooManyRestarts, match=r"no licence \(4 failures .* within 100 steps, and env.maxRestarts is 3"):
+    with pytest.raises(
+        TooManyRestarts, match=r"no licence; .* failed 4 times within 100 steps, and env.maxRestarts allows 3"
+    ):
         each.collect(1)
 
 
@@ -171,7 +172,7 @@ def bear(steps: Sequence[int], restarts: int, window: int) -> None:
 
 def test_faults_that_lie_far_apart_are_borne_for_ever() -> None:
     bear([0, 50, 100, 150, 200], restarts=2, window=100)
-    with pytest.raises(TooManyRestarts, match=re.escape("it broke (3 failures")):
+    with pytest.raises(TooManyRestarts, match=r"it broke; .* failed 3 times"):
         bear([0, 50, 99], restarts=2, window=100)
     with pytest.raises(TooManyRestarts, match=r"^it broke$"):
         bear([0], restarts=0, window=100)
@@ -185,7 +186,7 @@ def test_a_saved_collector_remembers_its_faults() -> None:
     first.collect(20)
     seen = len(first.drain_faults().restarts)
     second.set_state(first.get_state(), open_episodes=False)
-    with pytest.raises(TooManyRestarts, match="10 failures"):
+    with pytest.raises(TooManyRestarts, match="failed 10 times"):
         second.collect(10_000)
     assert 0 < seen < 10
     assert len(second.drain_faults().restarts) == 9 - seen

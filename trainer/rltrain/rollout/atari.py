@@ -26,6 +26,7 @@ def register_games() -> None:
         import cv2  # noqa: F401 - of AtariPreprocessing
     except ImportError as error:
         raise MissingExtra(f"Atari games need {error.name}: pip install 'rltrain[atari]'") from error
+    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)  # it greets with each game
     if f"{NAMESPACE}Pong-v5" not in gymnasium.registry:
         gymnasium.register_envs(ale_py)
 

@@ -71,9 +71,11 @@ class Tolerance:
         while self.seen[0] <= step - self._window:
             self.seen.popleft()
         if len(self.seen) > self._restarts:
-            often = f" ({len(self.seen)} failures of this worker's environments within {self._window:,} steps"
-            limit = f", and env.maxRestarts is {self._restarts})"
-            raise TooManyRestarts(fault.message + (often + limit if self._restarts else ""))
+            so_often = (
+                f"; with this, environments of its worker have failed {len(self.seen)} times within {self._window:,} "
+                f"steps, and env.maxRestarts allows {self._restarts}"
+            )
+            raise TooManyRestarts(fault.message + (so_often if self._restarts else ""))
 
 
 def all_finite(array: Array) -> bool:
