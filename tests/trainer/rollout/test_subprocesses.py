@@ -1,5 +1,6 @@
 """Environments in processes: the same transitions, and an end to whatever hangs or dies."""
 
+import contextlib
 import os
 import re
 import signal
@@ -115,6 +116,7 @@ envs.step(np.zeros(2, np.int64))
 """
 
 
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_no_process_outlives_its_parent_even_while_it_hangs(number: int) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
@@ -122,12 +124,17 @@ def test_no_process_outlives_its_parent_even_while_it_hangs(number: int) -> None
     assert parent.stdout is not None
     pids = [int(pid) for pid in parent.stdout.readline().split()]
     assert len(pids) == 2
-    assert all(alive(pid) for pid in pids)
-    parent.send_signal(number)
-    parent.wait()
-    parent.stdout.read()  # until the last of them has closed its end
-    while any(alive(pid) for pid in pids):
-        os.sched_yield()
+    try:
+        assert all(alive(pid) for pid in pids)
+        parent.send_signal(number)
+        parent.wait()
+        parent.stdout.read()  # until the last of them has let go of it
+        while any(alive(pid) for pid in pids):
+            os.sched_yield()
+    finally:
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def worker(spec: EnvSpec, envs: int, serial: bool = False) -> RolloutWorker:
