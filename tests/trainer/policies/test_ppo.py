@@ -102,7 +102,7 @@ def test_two_ranks_train_as_one_process_on_both_their_rows(counts: tuple[int, in
 @pytest.mark.parametrize("counts", [(500, 350), (500, 0), (101, 100)])
 def test_ranks_of_unequal_batches_do_equal_minibatches_and_stay_identical(counts: tuple[int, int]) -> None:
     ranks = [policy(worker=1, lr=1e-3, num_sgd_iter=3), policy(worker=2, lr=1e-3, num_sgd_iter=3)]
-    agreed = max(rank.minibatches_of(count) for rank, count in zip(ranks, counts, strict=True))
+    agreed = max(rank.minibatches_of(batch(count, seed=count)) for rank, count in zip(ranks, counts, strict=True))
     start = content_hash(ranks[0].learned_state())
     sgds = [
         rank.minibatch_sgd(batch(count, seed=count), minibatches=agreed)

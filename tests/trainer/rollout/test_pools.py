@@ -10,6 +10,7 @@ from rltrain.api.config import DQNConfig
 from rltrain.api.errors import EnvironmentFailed, MissingExtra, UnknownEnvironment
 from rltrain.api.job import EnvSpec
 from rltrain.rollout import columns as c
+from rltrain.rollout.collector import Collector
 from rltrain.rollout.environments import make_env, make_native_vector
 from rltrain.rollout.vector import NextStepEnvs
 from rltrain.rollout.worker import RolloutWorker, WorkerSpec
@@ -20,9 +21,11 @@ POOL = EnvSpec(id="envpool:CartPole-v1", kwargs={"max_episode_steps": 12})
 def test_every_row_is_a_step_of_the_physics_and_no_reset() -> None:
     config = DQNConfig(rollout_fragment_length=50, num_envs_per_worker=4, n_step=1)
     worker = RolloutWorker(WorkerSpec("DQN", POOL, config, seed=0))
-    assert isinstance(worker._collector._envs, NextStepEnvs)  # type: ignore[union-attr]
+    collector = worker._collector
+    assert isinstance(collector, Collector)
+    assert isinstance(collector._envs, NextStepEnvs)
     for _ in range(4):
-        batch = worker._collector.collect(200)  # type: ignore[union-attr]
+        batch = collector.collect(200)
         # Euler's method moves the cart by its velocity; a reset does not.
         position, velocity = batch[c.OBS][:, 0], batch[c.OBS][:, 1]
         np.testing.assert_allclose(batch[c.NEXT_OBS][:, 0], position + 0.02 * velocity, atol=1e-6)

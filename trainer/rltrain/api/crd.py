@@ -283,7 +283,8 @@ def _merge(one: Schema, other: Schema) -> Schema:
     if one.get("type") != other.get("type"):
         raise ValueError(f"one name, two types: {one} and {other}")
     if "properties" in one and "properties" in other:
-        return _merge_objects([one, other]) | {"description": one.get("description", "")}
+        kept = {"description": one.get("description", "")} | ({"nullable": True} if one.get("nullable") else {})
+        return _merge_objects([one, other]) | kept
     merged = {key: value for key, value in one.items() if other.get(key) == value or key == "description"}
     if "enum" in one and "enum" in other:
         merged["enum"] = sorted({*one["enum"], *other["enum"]})

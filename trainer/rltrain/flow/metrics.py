@@ -2,7 +2,7 @@
 
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -22,6 +22,7 @@ ENV_RESTARTS: Final = "num_env_restarts"
 EPISODES_DROPPED: Final = "num_episodes_dropped"
 
 TIMER_WINDOW: Final = 100
+_ONE_AGENT: Final[Mapping[str, float]] = {}
 
 
 class Timer:
@@ -83,6 +84,7 @@ class MetricsContext:
         timers: by name, in seconds here and in milliseconds in reports.
         info: latest information of learners and others, by name.
         episode_returns, episode_lengths: of the window's finished episodes.
+        policy_returns: where there are several agents, each policy's, of the last episodes that it had a part in.
         current_actor: where the item being handled came from.
     """
 
@@ -97,6 +99,7 @@ class MetricsContext:
         self.timers: dict[str, Timer] = {}
         self.episode_returns: deque[float] = deque(maxlen=self.window)
         self.episode_lengths: deque[int] = deque(maxlen=self.window)
+        self.policy_returns: dict[str, deque[float]] = {}
 
     def timer(self, name: str) -> Timer:
         """The timer of that name, made on first use."""
@@ -105,13 +108,17 @@ class MetricsContext:
             timer = self.timers[name] = Timer(self.clock)
         return timer
 
-    def add_episode(self, return_: float, length: int, in_window: bool = True) -> None:
+    def add_episode(
+        self, return_: float, length: int, by_policy: Mapping[str, float] = _ONE_AGENT, in_window: bool = True
+    ) -> None:
         """Count a finished episode, and put it into the window of those that means are taken of."""
         self.counters[EPISODES] += 1
         if not in_window:
             return
         self.episode_returns.append(return_)
         self.episode_lengths.append(length)
+        for policy, its in by_policy.items():
+            self.policy_returns.setdefault(policy, deque(maxlen=self.window)).append(its)
 
     @property
     def episode_return_mean(self) -> float | None:
@@ -131,6 +138,7 @@ class MetricsContext:
             "marks": dict(self.marks),
             "episode_returns": list(self.episode_returns),
             "episode_lengths": list(self.episode_lengths),
+            "policy_returns": {policy: list(returns) for policy, returns in self.policy_returns.items()},
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -140,6 +148,9 @@ class MetricsContext:
         self.marks = dict(state["marks"])
         self.episode_returns = deque(state["episode_returns"], maxlen=self.window)
         self.episode_lengths = deque(state["episode_lengths"], maxlen=self.window)
+        self.policy_returns = {
+            policy: deque(returns, maxlen=self.window) for policy, returns in state["policy_returns"].items()
+        }
 
     @contextmanager
     def active(self) -> Iterator["MetricsContext"]:

@@ -70,8 +70,8 @@ class ObsEncoder(nn.Module):
         if self._counts is None:
             numbers = obs if obs.dtype == torch.float32 else obs.float()
             numbers = numbers if self._scale == 1.0 else numbers * self._scale
-            return numbers.reshape(len(obs), -1) if self._images is None else self._images(numbers)
-        flat = obs.reshape(len(obs), -1)
+            return numbers.reshape(len(obs), self.size) if self._images is None else self._images(numbers)
+        flat = obs.reshape(len(obs), len(self._counts))
         offsets = self.get_buffer("offsets")
         hot = torch.zeros(len(flat), self.size, device=flat.device)
         return hot.scatter_(1, flat.long() + offsets, 1.0)

@@ -6,13 +6,14 @@ import sys
 from rltrain.api.config import CQLConfig
 from rltrain.api.errors import InvalidManifest, Problem
 from rltrain.offline.readers import load_dataset
-from rltrain.replay.buffer import ReplayBuffer
+from rltrain.replay.buffer import Buffer
+from rltrain.rollout.batch import Batch
 from rltrain.rollout.worker import RolloutWorker
 
 log = logging.getLogger(__name__)
 
 
-def fill_from_dataset(buffer: ReplayBuffer, worker: RolloutWorker, config: CQLConfig) -> None:
+def fill_from_dataset(buffer: Buffer[Batch], worker: RolloutWorker, config: CQLConfig) -> None:
     """Put the config's dataset into an empty buffer, as the worker's policy learns from it; says what it found.
 
     Raises:

@@ -5,7 +5,8 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from rltrain.flow import Actor, Shards
 from rltrain.flow.parallel import Call
-from rltrain.replay.buffer import ReplayBuffer
+from rltrain.models.agents import Roster
+from rltrain.replay.buffer import Buffer
 from rltrain.rollout.worker import RolloutWorker
 from rltrain.state import State
 
@@ -54,6 +55,7 @@ class PlanContext(Generic[C]):
         config: the plan's own frozen options.
         workers: actors of the plan's role.
         seed: of whatever the plan draws in the driver.
+        roster: who acts by which policy, where there are several agents.
         replay: the buffer that the runtime hands in, where the plan asks it for one; checkpoints hold it already.
         kept: parts that checkpoints hold, by name.
     """
@@ -61,7 +63,8 @@ class PlanContext(Generic[C]):
     config: C
     workers: Workers
     seed: int = 0
-    replay: ReplayBuffer | None = None
+    roster: Roster | None = None
+    replay: Buffer[Any] | None = None
     kept: dict[str, Any] = field(default_factory=dict)
 
     def keep(self, name: str, part: S) -> S:

@@ -16,10 +16,10 @@ from rltrain.ops.ledger import Ledger
 from rltrain.ops.rollouts import Delivered
 from rltrain.ops.shards import Replayed, ReplayShards
 from rltrain.ops.train import BeforeLearnOnBatch
-from rltrain.policies.base import Policy
+from rltrain.policies.base import Learned
 from rltrain.replay.shard import PriorityUpdate, ReplayShard
-from rltrain.rollout.batch import Batch
-from rltrain.state import Array, State
+from rltrain.rollout.multi_agent_batch import AnyBatch
+from rltrain.state import State
 
 UPDATES_IN_FLIGHT: Final = 64
 """Priority updates on their way to shards at most."""
@@ -50,14 +50,14 @@ class Learner:
         before_learn: applied to each batch first.
     """
 
-    def __init__(self, policy: Policy, before_learn: BeforeLearnOnBatch) -> None:
+    def __init__(self, policy: Learned[Any], before_learn: BeforeLearnOnBatch) -> None:
         self.policy = policy
         self._before_learn = before_learn
         # Whoever reads the networks must not see an update half done.
         self._whole = threading.Lock()
         self._since = time.perf_counter()
 
-    def learn(self, env_steps: int, batch: Batch) -> tuple[Learnt, PriorityUpdate | None]:
+    def learn(self, env_steps: int, batch: AnyBatch) -> tuple[Learnt, PriorityUpdate | None]:
         """One update, with schedules at the global step."""
         begun = time.perf_counter()
         batch = self._before_learn(batch)
@@ -79,7 +79,7 @@ class Learner:
         with self._whole:
             self.policy.update_target()
 
-    def get_weights(self) -> dict[str, Array]:
+    def get_weights(self) -> State:
         """A whole snapshot of what acting needs."""
         with self._whole:
             return self.policy.get_weights()
@@ -138,7 +138,7 @@ class LearnerHandle(Protocol):
     def waits(self) -> Sequence[Future]:
         """What the next update, or the learner itself, is waited for by."""
 
-    def weights(self) -> dict[str, Array] | None:
+    def weights(self) -> State | None:
         """A whole snapshot of its newest weights; None where there is no learner just now."""
 
     def update_target(self) -> None:

@@ -9,10 +9,10 @@ import torch
 from rltrain.flow import CollectiveFailed
 from rltrain.ops.learner import Learner, Learnt
 from rltrain.ops.train import BeforeLearnOnBatch
-from rltrain.policies.base import Policy
+from rltrain.policies.base import Learned
 from rltrain.policies.sharing import Share, merged_stats
 from rltrain.replay.shard import PriorityUpdate
-from rltrain.rollout.batch import Batch
+from rltrain.rollout.multi_agent_batch import AnyBatch, part_of
 from rltrain.state import State
 
 NUMBERS: Final = 64
@@ -31,7 +31,7 @@ class GroupLearner(Learner):
         store: where the group's members met.
     """
 
-    def __init__(self, policy: Policy, before_learn: BeforeLearnOnBatch, share: Share) -> None:
+    def __init__(self, policy: Learned[Any], before_learn: BeforeLearnOnBatch, share: Share) -> None:
         super().__init__(policy, before_learn)
         self.average: Callable[[Any], Any] | None = None
         self.store: Any = None
@@ -39,7 +39,7 @@ class GroupLearner(Learner):
         self._updates = 0
 
     def learn_share(
-        self, number: int, env_steps: int, batch: Batch
+        self, number: int, env_steps: int, batch: AnyBatch
     ) -> Generator[torch.Tensor, torch.Tensor, tuple[Learnt, PriorityUpdate | None]]:
         """One update out of the whole batch; what it returns is of this learner's rows.
 
@@ -52,8 +52,7 @@ class GroupLearner(Learner):
         """
         begun = time.perf_counter()
         batch = self._before_learn(batch)
-        rows = self._share.rows(batch.count)
-        own = batch.slice(rows.start, rows.stop)
+        own = part_of(batch, self._share.rows)
         with self._whole:
             self.policy.set_global_step(env_steps)
             update = self.policy.learn_share(batch, self._share)

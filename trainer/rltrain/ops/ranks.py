@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ from rltrain.flow import get_metrics
 from rltrain.flow.metrics import STEPS_SAMPLED, STEPS_TRAINED, STEPS_TRAINED_THIS_ITER
 from rltrain.ops.context import Workers
 from rltrain.ops.rollouts import Fragment, record_faults, record_sampled
+from rltrain.policies.base import Minibatches
 from rltrain.rollout.collector import EpisodeRecord
 from rltrain.rollout.faults import NO_FAULTS, FaultReport
 from rltrain.rollout.worker import RolloutWorker, WorkerSpec
@@ -71,7 +72,7 @@ class Size:
     """A rank's fragment, as the others must know it."""
 
     rows: int
-    minibatches: int
+    minibatches: Minibatches
 
 
 class SampleSize:
@@ -80,20 +81,20 @@ class SampleSize:
     def __call__(self, rank: Rank, fragment: Fragment) -> Size:
         rank.held = fragment
         rows = fragment.batch.count
-        return Size(rows, rank.policy.minibatches_of(rows))
+        return Size(rows, rank.policy.minibatches_of(fragment.batch))
 
 
-def agree_on_minibatches(expected: int) -> Callable[[Sequence[Size]], int]:
+def agree_on_minibatches(expected: int) -> Callable[[Sequence[Size]], Minibatches]:
     """Minibatches in an epoch, the same for every rank, or the first of them to run out would hang the others.
 
     Raises (when called):
         TrainingFailed: a rank brings another number of steps than `expected`.
     """
 
-    def combine(sizes: Sequence[Size]) -> int:
+    def combine(sizes: Sequence[Size]) -> Minibatches:
         if any(size.rows != expected for size in sizes):
             raise TrainingFailed(f"each rank must bring {expected} steps, but they bring {[s.rows for s in sizes]}")
-        return max(size.minibatches for size in sizes)
+        return _largest([size.minibatches for size in sizes])
 
     return combine
 
@@ -101,7 +102,7 @@ def agree_on_minibatches(expected: int) -> Callable[[Sequence[Size]], int]:
 class TrainRank:
     """Minibatch SGD on the held fragment; each gradient is averaged over the group. Runs on every rank."""
 
-    def __call__(self, rank: Rank, minibatches: int) -> Generator[Any, Any, RankReport]:
+    def __call__(self, rank: Rank, minibatches: Minibatches) -> Generator[Any, Any, RankReport]:
         fragment, rank.held = rank.held, None
         assert fragment is not None
         begun = time.perf_counter()
@@ -172,6 +173,14 @@ class CheckRanksInSync:
             raise TrainingFailed(f"ranks have drifted apart, their tensors' hashes are {hashes}")
         metrics.info["rank_hashes"] = hashes
         return reports
+
+
+def _largest(counts: Sequence[Minibatches]) -> Minibatches:
+    """Of each policy by itself, where there are several: those with few rows make few minibatches."""
+    by_policy = [count for count in counts if isinstance(count, Mapping)]
+    if by_policy:
+        return {name: max(count[name] for count in by_policy) for name in by_policy[0]}
+    return max(count for count in counts if isinstance(count, int))
 
 
 def _weights(rank: Rank) -> Any:

@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rltrain.api.config import PlanConfig
-from rltrain.flow import PROGRESS, LocalIterator, Signal, get_metrics
+from rltrain.flow import PROGRESS, LocalIterator, MetricsContext, Signal, get_metrics
 from rltrain.flow.metrics import EPISODES, REPORTS, STEPS_SAMPLED, STEPS_TRAINED
 from rltrain.ops.context import Workers
 
@@ -91,7 +91,13 @@ def summarise(workers: Workers, steps_per_second: float | None) -> Result:
         counters=dict(metrics.counters),
         timers_ms={name: timer.mean_ms for name, timer in metrics.timers.items()},
         throughputs={name: rate for name, timer in metrics.timers.items() if (rate := timer.throughput) is not None},
-        info={name: value for name, value in metrics.info.items() if name != "rank_hashes"},
+        info={**{name: value for name, value in metrics.info.items() if name != "rank_hashes"}, **_by_policy(metrics)},
         exploration=workers.local.policy.exploration_state(),
         rank_hashes=metrics.info.get("rank_hashes"),
     )
+
+
+def _by_policy(metrics: MetricsContext) -> dict[str, dict[str, float]]:
+    """The policies' mean returns, where there are several agents."""
+    means = {policy: sum(returns) / len(returns) for policy, returns in metrics.policy_returns.items()}
+    return {"policy_reward_mean": means} if means else {}

@@ -9,11 +9,11 @@ from rltrain.flow import LocalIterator, ParallelIterator, get_metrics
 from rltrain.flow.metrics import ENV_RESTARTS, EPISODES_DROPPED, STEPS_SAMPLED
 from rltrain.ops.context import Workers
 from rltrain.replay.shard import Experience
-from rltrain.rollout.batch import Batch
 from rltrain.rollout.collector import EpisodeRecord
 from rltrain.rollout.faults import NO_FAULTS, FaultReport
+from rltrain.rollout.multi_agent_batch import AnyBatch, concat
 from rltrain.rollout.worker import RolloutWorker
-from rltrain.state import Array
+from rltrain.state import State
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 class Fragment:
     """What a worker brings: transitions, the episodes that ended meanwhile, and environments that failed."""
 
-    batch: Batch
+    batch: AnyBatch
     episodes: tuple[EpisodeRecord, ...]
     faults: FaultReport = NO_FAULTS
 
@@ -50,7 +50,7 @@ class Delivered:
         return self.info.count
 
 
-def sample_fragment(worker: RolloutWorker, env_steps: int, weights: dict[str, Array] | None) -> Fragment:
+def sample_fragment(worker: RolloutWorker, env_steps: int, weights: State | None) -> Fragment:
     """One fragment, with the newest weights and schedules at the global step. Runs where the worker lives."""
     if weights is not None:
         worker.set_weights(weights)
@@ -58,9 +58,7 @@ def sample_fragment(worker: RolloutWorker, env_steps: int, weights: dict[str, Ar
     return Fragment(worker.sample(), tuple(worker.drain_episodes()), worker.drain_faults())
 
 
-def deliver_fragment(
-    worker: RolloutWorker, env_steps: int, weights: dict[str, Array] | None
-) -> tuple[FragmentInfo, Experience]:
+def deliver_fragment(worker: RolloutWorker, env_steps: int, weights: State | None) -> tuple[FragmentInfo, Experience]:
     """The same in two parts, with the worker's own judgement of its transitions. Runs where the worker lives."""
     fragment = sample_fragment(worker, env_steps, weights)
     info = FragmentInfo(worker.spec.index, fragment.batch.count, fragment.episodes, fragment.faults)
@@ -68,7 +66,7 @@ def deliver_fragment(
 
 
 @overload
-def ParallelRollouts(workers: Workers, *, mode: Literal["bulk_sync"]) -> LocalIterator[Batch]: ...
+def ParallelRollouts(workers: Workers, *, mode: Literal["bulk_sync"]) -> LocalIterator[AnyBatch]: ...
 @overload
 def ParallelRollouts(workers: Workers, *, mode: Literal["raw"]) -> ParallelIterator[Fragment]: ...
 @overload
@@ -83,7 +81,7 @@ def ParallelRollouts(  # noqa: N802 - operators of the plan language are written
     mode: Literal["bulk_sync", "async", "raw"],
     num_async: int = 1,
     selected_workers: Container[int] | None = None,
-) -> LocalIterator[Batch] | LocalIterator[Delivered] | ParallelIterator[Fragment]:
+) -> LocalIterator[AnyBatch] | LocalIterator[Delivered] | ParallelIterator[Fragment]:
     """Sample in parallel, each time with the newest published weights.
 
     Args:
@@ -127,8 +125,8 @@ def _deliver_here(workers: Workers) -> Delivered:
     return Delivered(info, workers.backend.share(experience))
 
 
-def _record(fragments: Sequence[Fragment]) -> Batch:
-    batch = Batch.concat([fragment.batch for fragment in fragments])
+def _record(fragments: Sequence[Fragment]) -> AnyBatch:
+    batch = concat([fragment.batch for fragment in fragments])
     record_sampled(batch.count, [episode for fragment in fragments for episode in fragment.episodes])
     record_faults([fragment.faults for fragment in fragments])
     return batch
@@ -139,7 +137,7 @@ def record_sampled(steps: int, episodes: Sequence[EpisodeRecord], selected: bool
     metrics = get_metrics()
     metrics.counters[STEPS_SAMPLED] += steps
     for episode in episodes:
-        metrics.add_episode(episode.return_, episode.length, in_window=selected)
+        metrics.add_episode(episode.return_, episode.length, episode.by_policy, in_window=selected)
 
 
 def record_faults(reports: Sequence[FaultReport]) -> None:

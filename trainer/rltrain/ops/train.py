@@ -9,7 +9,7 @@ from rltrain.flow import get_metrics
 from rltrain.flow.metrics import STEPS_SAMPLED, STEPS_TRAINED, STEPS_TRAINED_THIS_ITER
 from rltrain.ops.context import Workers
 from rltrain.policies.base import LearnInfo
-from rltrain.rollout.batch import Batch
+from rltrain.rollout.multi_agent_batch import AnyBatch
 from rltrain.user_code import import_module
 
 T = TypeVar("T")
@@ -19,7 +19,7 @@ T = TypeVar("T")
 class Trained:
     """A batch and what learning from it brought."""
 
-    batch: Batch
+    batch: AnyBatch
     info: LearnInfo
 
 
@@ -29,7 +29,7 @@ class TrainOneStep:
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
 
-    def __call__(self, batch: Batch) -> Trained:
+    def __call__(self, batch: AnyBatch) -> Trained:
         metrics = get_metrics()
         policy = self._workers.local.policy
         policy.set_global_step(metrics.steps)
@@ -88,16 +88,17 @@ class BeforeLearnOnBatch:
     def __init__(self, reference: str | None) -> None:
         self._function = None if reference is None else _load(reference)
 
-    def __call__(self, batch: Batch) -> Batch:
+    def __call__(self, batch: AnyBatch) -> AnyBatch:
         if self._function is None:
             return batch
         changed = self._function(batch)
-        if not isinstance(changed, Batch):
-            raise TrainingFailed(f"before_learn_on_batch must return a Batch, not {type(changed).__name__}")
+        if not isinstance(changed, type(batch)):
+            wanted, given = type(batch).__name__, type(changed).__name__
+            raise TrainingFailed(f"before_learn_on_batch must return a {wanted}, not {given}")
         return changed
 
 
-def _load(reference: str) -> Callable[[Batch], Any]:
+def _load(reference: str) -> Callable[[AnyBatch], Any]:
     module, _, name = reference.partition(":")
     try:
         function = getattr(import_module(module), name)
@@ -110,5 +111,5 @@ def _load(reference: str) -> Callable[[Batch], Any]:
         raise InvalidManifest([problem]) from error
     if not callable(function):
         raise InvalidManifest([Problem("spec.config.before_learn_on_batch", f"{reference!r} is not a function")])
-    loaded: Callable[[Batch], Any] = function
+    loaded: Callable[[AnyBatch], Any] = function
     return loaded

@@ -26,7 +26,7 @@ from rltrain.replay.make import make_buffer
 def dqn(context: PlanContext[DQNConfig]) -> LocalIterator[Result]:
     """DQN's dataflow."""
     config, workers = context.config, context.workers
-    buffer = context.keep("replay", make_buffer(config, context.seed))
+    buffer = context.keep("replay", make_buffer(config, context.seed, context.roster))
     ledger = context.keep("ledger", IntensityLedger(config.training_intensity, config.train_batch_size))
 
     # (1) One fragment of every worker goes into the buffer.

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from rltrain.api.names import LEARNERS, REPLAY, ROLLOUTS, WORKERS, RoleName
 from rltrain.flow import LocalIterator
+from rltrain.models.agents import Roster
 from rltrain.ops import Result
 from rltrain.plans.apex import apex
 from rltrain.plans.apex_classic import apex_classic
@@ -13,7 +14,7 @@ from rltrain.plans.cql import cql
 from rltrain.plans.ddppo import ddppo
 from rltrain.plans.dqn import dqn
 from rltrain.plans.off_policy import off_policy
-from rltrain.replay.buffer import ReplayBuffer
+from rltrain.replay.buffer import Buffer
 from rltrain.replay.make import make_buffer
 
 
@@ -26,14 +27,14 @@ class Plan:
         roles: whose machines its actors take, its workers' first; the manifest's blocks of those names say how many.
         ranks: its actors learn together, as one process group, rather than sample for the driver.
         sharded: its replay buffer is actors, and its learner runs beside the driver.
-        replay: makes, out of config and seed, the buffer that the runtime hands in.
+        replay: makes, out of config, seed and the roster of several agents, the buffer that the runtime hands in.
     """
 
     build: Callable[[Any], LocalIterator[Result]]
     roles: tuple[RoleName, ...]
     ranks: bool = False
     sharded: bool = False
-    replay: Callable[[Any, int], ReplayBuffer] | None = None
+    replay: Callable[[Any, int, Roster | None], Buffer[Any]] | None = None
 
 
 PLANS: Final[dict[str, Plan]] = {

@@ -1,17 +1,23 @@
 """Policy: what the rest of the trainer knows of an algorithm's networks and updates."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import torch
 
 from rltrain.rollout.batch import Batch
+from rltrain.rollout.multi_agent_batch import AnyBatch
 from rltrain.state import Array, State
 
 if TYPE_CHECKING:
     from rltrain.policies.sharing import Share
+
+B = TypeVar("B", bound=AnyBatch, contravariant=True)
+
+Minibatches: TypeAlias = int | Mapping[str, int]
+"""A number of minibatches, by policy where there are several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,29 +26,27 @@ class LearnInfo:
 
     Attributes:
         stats: scalars for reports, e.g. `loss`.
-        td_error: float32 (n,), the new TD errors of the batch's rows, where the algorithm has them.
+        td_error: float32 (n,), the new TD errors of the batch's rows, where the algorithm has them; by policy where
+            there are several.
     """
 
     stats: dict[str, float]
-    td_error: Array | None = None
+    td_error: Any = None
 
 
-class Policy(Protocol):
-    """Networks, their optimizer, exploration and random states; one for each worker and one for the driver."""
+class Learned(Protocol[B]):
+    """What learns, from batches of a kind: a policy, or a group of them."""
 
-    def compute_actions(self, obs: Array, *, explore: bool) -> tuple[Array, dict[str, Array]]:
-        """Actions for observations (n, *shape), and more columns to keep with them (see `models.spaces`)."""
-
-    def postprocess(self, batch: Batch) -> Batch:
+    def postprocess(self, batch: B) -> Any:
         """Make what is learnt from out of consecutive rows; each environment's rows are together, in order."""
 
-    def td_error(self, batch: Batch) -> Array | None:
+    def td_error(self, batch: B) -> Any:
         """First TD errors, float32 (count,), of postprocessed rows; None where the buffer is to choose priorities."""
 
-    def learn_on_batch(self, batch: Batch) -> LearnInfo:
+    def learn_on_batch(self, batch: B) -> LearnInfo:
         """Update in this process."""
 
-    def learn_share(self, batch: Batch, share: "Share") -> Generator[torch.Tensor, torch.Tensor, LearnInfo]:
+    def learn_share(self, batch: B, share: "Share") -> Generator[torch.Tensor, torch.Tensor, LearnInfo]:
         """Update together with copies of this policy that have the other shares; not for on-policy algorithms.
 
         Yields and is sent vectors as `minibatch_sgd`; TD errors are those of the share's rows.
@@ -51,9 +55,7 @@ class Policy(Protocol):
             batch: the whole of it.
         """
 
-    def minibatch_sgd(
-        self, batch: Batch, *, minibatches: int | None = None
-    ) -> Generator[torch.Tensor, torch.Tensor, LearnInfo]:
+    def minibatch_sgd(self, batch: B, *, minibatches: Any = None) -> Generator[torch.Tensor, torch.Tensor, LearnInfo]:
         """Update together with other ranks; only for on-policy algorithms.
 
         Yields float32 (parameters + 1,): the minibatch's mean gradient times its rows, then the rows. It is
@@ -65,8 +67,8 @@ class Policy(Protocol):
                 this rank's own number by default.
         """
 
-    def minibatches_of(self, rows: int) -> int:
-        """Minibatches in an epoch over that many rows."""
+    def minibatches_of(self, batch: B) -> Any:
+        """Minibatches in an epoch over a batch, see `Minibatches`."""
 
     def update_target(self) -> None:
         """Copy the network to the target network, where there is one."""
@@ -74,10 +76,10 @@ class Policy(Protocol):
     def set_global_step(self, env_steps: int) -> None:
         """Move schedules to a global number of env steps."""
 
-    def get_weights(self) -> dict[str, Array]:
-        """What acting needs, as copies."""
+    def get_weights(self) -> State:
+        """What acting needs, as copies: arrays by parameter."""
 
-    def set_weights(self, weights: dict[str, Array]) -> None:
+    def set_weights(self, weights: State) -> None:
         """Take over another policy's weights."""
 
     def get_state(self) -> State:
@@ -91,6 +93,24 @@ class Policy(Protocol):
 
     def exploration_state(self) -> dict[str, float]:
         """Numbers of the exploration, e.g. `epsilon`."""
+
+
+@runtime_checkable
+class Policy(Learned[Batch], Protocol):
+    """Networks, their optimizer, exploration and random states; one for each worker and one for the driver."""
+
+    def compute_actions(self, obs: Array, *, explore: bool) -> tuple[Array, dict[str, Array]]:
+        """Actions for observations (n, *shape), and more columns to keep with them (see `models.spaces`)."""
+
+    def postprocess(self, batch: Batch) -> Batch: ...
+
+    def td_error(self, batch: Batch) -> Array | None: ...
+
+    def minibatch_sgd(
+        self, batch: Batch, *, minibatches: int | None = None
+    ) -> Generator[torch.Tensor, torch.Tensor, LearnInfo]: ...
+
+    def minibatches_of(self, batch: Batch) -> int: ...
 
 
 @runtime_checkable

@@ -4,14 +4,15 @@ import json
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from rltrain.api.config import PlanConfig
 from rltrain.compiled.library import Library
 from rltrain.compiled.store import sources
 from rltrain.models.spaces import Space
-from rltrain.policies.base import Policy
-from rltrain.policies.registry import make_policy
+from rltrain.policies.base import Learned
+from rltrain.policies.group import PolicyGroup
+from rltrain.policies.registry import for_each_policy, make_policy
 from rltrain.policies.torch_policy import TorchPolicy
 
 _WRITTEN_IN: Final = ("rltrain.models.", "rltrain.policies.")
@@ -33,6 +34,7 @@ _NOT_TRACED: Final = frozenset(
         "learning_starts",
         "lr",
         "lr_schedule",
+        "multiagent",
         "metrics_num_episodes_for_smoothing",
         "min_time_s_per_reporting",
         "num_envs_per_worker",
@@ -55,7 +57,7 @@ _NOT_TRACED: Final = frozenset(
 
 
 def use_native_code(
-    policy: Policy, plan: str, config: PlanConfig, obs_space: Space, action_space: Space, *, serial: bool
+    policy: Learned[Any], plan: str, config: PlanConfig, obs_space: Space, action_space: Space, *, serial: bool
 ) -> None:
     """Have the policy's functions run natively, as the config says.
 
@@ -65,6 +67,12 @@ def use_native_code(
     Raises (when the policy is used):
         TrainingFailed: native code is always wanted, and can't be made.
     """
+    if isinstance(policy, PolicyGroup):
+        roster = policy.roster
+        for name, each in policy.policies.items():
+            spaces = roster.obs_spaces[name], roster.action_spaces[name]
+            use_native_code(each, plan, for_each_policy(config), *spaces, serial=serial)
+        return
     wanted = config.compile == "Always" or (config.compile == "Auto" and not serial)
     if wanted and isinstance(policy, TorchPolicy) and policy.device.type == "cpu":
         make = partial(make_policy, plan, config, obs_space, action_space, seed=0)

@@ -70,14 +70,14 @@ class PPOPolicy(TorchPolicy):
     def learn_on_batch(self, batch: Batch) -> LearnInfo:
         return run_alone(self.minibatch_sgd(batch))
 
-    def minibatches_of(self, rows: int) -> int:
-        return -(-rows // self._config.sgd_minibatch_size)
+    def minibatches_of(self, batch: Batch) -> int:
+        return -(-batch.count // self._config.sgd_minibatch_size)
 
     def minibatch_sgd(
         self, batch: Batch, *, minibatches: int | None = None
     ) -> Generator[torch.Tensor, torch.Tensor, LearnInfo]:
-        count = self.minibatches_of(batch.count) if minibatches is None else minibatches
-        if count < self.minibatches_of(batch.count):
+        count = self.minibatches_of(batch) if minibatches is None else minibatches
+        if count < self.minibatches_of(batch):
             raise ValueError(f"{batch.count} rows need more than the {count} minibatches agreed on")
         scaled = batch.with_columns(**{c.ADVANTAGES: standardized(batch[c.ADVANTAGES])})
         columns = [as_tensor(scaled[name], self.device) for name in _LEARNT_FROM]

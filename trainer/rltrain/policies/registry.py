@@ -1,13 +1,27 @@
 """Which policy a plan trains, and the spaces it takes."""
 
+import zlib
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
 from gymnasium import spaces
 
-from rltrain.api.config import ApexClassicConfig, CQLConfig, DDPPOConfig, DQNConfig, PlanConfig, R2D2Config, SACConfig
+from rltrain.api.config import (
+    ApexClassicConfig,
+    CQLConfig,
+    DDPPOConfig,
+    DQNConfig,
+    OnlineReplayConfig,
+    PlanConfig,
+    R2D2Config,
+    SACConfig,
+)
 from rltrain.api.errors import UnsupportedSpace
+from rltrain.models.agents import AgentSpaces, Roster, make_roster, refuse_block
 from rltrain.models.spaces import OBSERVATION_SPACES, Space, check_filters
-from rltrain.policies.base import Policy
+from rltrain.policies.base import Learned, Policy
+from rltrain.policies.group import PolicyGroup
 from rltrain.policies.replicated import Copy, replicated
 from rltrain.policies.torch_policy import Seeds
 
@@ -31,7 +45,30 @@ def check_spaces(plan: str, config: PlanConfig, obs_space: Space, action_space: 
 
     Raises:
         UnsupportedSpace: with the space, the plan and the plans that do take it, or what to do about its bounds.
+        InvalidManifest: see `make_roster`, or there are policies of several agents for one.
     """
+    roster = roster_of(plan, config, obs_space, action_space)
+    if roster is None:
+        refuse_block(config)
+        _check_spaces(plan, config, obs_space, action_space)
+        return
+    for name in roster.agents:
+        _check_spaces(plan, config, roster.obs_spaces[name], roster.action_spaces[name])
+
+
+def roster_of(plan: str, config: PlanConfig, obs_space: Space, action_space: Space) -> Roster | None:
+    """Who acts by which policy; None where there is one agent. Raises InvalidManifest, see `make_roster`."""
+    if isinstance(obs_space, AgentSpaces) and isinstance(action_space, AgentSpaces):
+        return make_roster(plan, config, obs_space, action_space)
+    return None
+
+
+def for_each_policy(config: PlanConfig) -> PlanConfig:
+    """A plan's options as those of a policy in a group, which has one agent's spaces."""
+    return config.model_copy(update={"multiagent": None})
+
+
+def _check_spaces(plan: str, config: PlanConfig, obs_space: Space, action_space: Space) -> None:
     if not isinstance(obs_space, OBSERVATION_SPACES):
         names = ", ".join(kind.__name__ for kind in OBSERVATION_SPACES)
         raise UnsupportedSpace(
@@ -62,8 +99,10 @@ def make_policy(
     worker: int = 0,
     devices: Sequence[str] = ("cpu",),
     workers: int = 0,
-) -> Policy:
-    """Make a plan's policy. The first weights depend on `seed` alone, the random streams on `worker` too.
+) -> Learned[Any]:
+    """Make a plan's policy, or its group of policies where the spaces are those of several agents.
+
+    The first weights depend on `seed` alone, and on the policy's name in a group; the random streams on `worker` too.
 
     Args:
         worker: whose policy it is, counted from 1; 0 is the driver's own.
@@ -71,11 +110,31 @@ def make_policy(
         workers: how many there are beside the driver's own.
 
     Raises:
-        UnsupportedSpace: the policy can't handle a space.
+        UnsupportedSpace, InvalidManifest: see `check_spaces`.
     """
     check_spaces(plan, config, obs_space, action_space)
-    copies = [_make(plan, config, obs_space, action_space, Seeds(seed, worker), each, workers) for each in devices]
-    return copies[0] if len(copies) == 1 else replicated(copies)
+    roster = roster_of(plan, config, obs_space, action_space)
+    if roster is None:
+        return _make(plan, config, obs_space, action_space, Seeds(seed, worker), devices, workers)
+    policies = {
+        name: _make(
+            plan,
+            for_each_policy(config),
+            roster.obs_spaces[name],
+            roster.action_spaces[name],
+            Seeds(_seed_of(seed, name), worker),
+            devices,
+            workers,
+        )
+        for name in roster.agents
+    }
+    options = config.multiagent if isinstance(config, OnlineReplayConfig) else None
+    return PolicyGroup(policies, roster, by_step=options is not None and options.replay_mode == "lockstep")
+
+
+def _seed_of(seed: int, policy: str) -> int:
+    """A policy's own, whichever others there are."""
+    return int(np.random.SeedSequence([seed, zlib.crc32(policy.encode())]).generate_state(1)[0])
 
 
 def _make(
@@ -84,8 +143,16 @@ def _make(
     obs_space: Space,
     action_space: Space,
     seeds: Seeds,
-    device: str,
+    devices: Sequence[str],
     workers: int,
+) -> Policy:
+    """One policy, with a copy on each device."""
+    copies = [_make_copy(plan, config, obs_space, action_space, seeds, each, workers) for each in devices]
+    return copies[0] if len(copies) == 1 else replicated(copies)
+
+
+def _make_copy(
+    plan: str, config: PlanConfig, obs_space: Space, action_space: Space, seeds: Seeds, device: str, workers: int
 ) -> Copy:
     if isinstance(config, ApexClassicConfig) and isinstance(action_space, spaces.Discrete):
         from rltrain.policies.apex import ApexPolicy

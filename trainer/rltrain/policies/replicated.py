@@ -58,8 +58,8 @@ class ReplicatedPolicy:
     ) -> Generator[torch.Tensor, torch.Tensor, LearnInfo]:
         return self._first.minibatch_sgd(batch, minibatches=minibatches)
 
-    def minibatches_of(self, rows: int) -> int:
-        return self._first.minibatches_of(rows)
+    def minibatches_of(self, batch: Batch) -> int:
+        return self._first.minibatches_of(batch)
 
     def update_target(self) -> None:
         for copy in self.copies:

@@ -76,7 +76,7 @@ class TorchPolicy:
     def update_target(self) -> None:
         pass
 
-    def minibatches_of(self, rows: int) -> int:
+    def minibatches_of(self, batch: Batch) -> int:
         raise NotImplementedError("only on-policy algorithms learn by minibatches")
 
     def minibatch_sgd(

@@ -1,6 +1,7 @@
 """ReplayBuffer: a ring of transitions, sampled uniformly or by priority (Schaul et al. 2016)."""
 
 from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -8,7 +9,10 @@ from rltrain.api.errors import CheckpointMismatch, TrainingFailed
 from rltrain.replay.sum_tree import PriorityTree
 from rltrain.rollout.batch import Batch
 from rltrain.rollout.columns import BATCH_INDEXES, GENERATIONS, WEIGHTS
+from rltrain.rollout.multi_agent_batch import AnyBatch
 from rltrain.state import Array, State, content_hash, generator_state, restore_generator
+
+B = TypeVar("B", bound=AnyBatch)
 
 
 @dataclass(frozen=True)
@@ -20,6 +24,30 @@ class ReplayStats:
     added: int
     sampled: int
     stale_updates: int
+
+
+@runtime_checkable
+class Buffer(Protocol[B]):
+    """What stores batches of a kind and draws from them: see `ReplayBuffer`. Of several policies all is by policy."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def warm(self) -> bool: ...
+
+    def add(self, batch: B, td_error: Any = None) -> None: ...
+
+    def sample(self, count: int) -> B | None: ...
+
+    def update_priorities(self, indexes: Any, generations: Any, td_error: Any) -> int: ...
+
+    def stats(self) -> ReplayStats: ...
+
+    def get_state(self) -> State: ...
+
+    def set_state(self, state: State) -> None: ...
+
+    def content_hash(self) -> str: ...
 
 
 class ReplayBuffer:

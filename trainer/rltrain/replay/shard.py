@@ -1,21 +1,23 @@
 """ReplayShard: a replay buffer as one of several actors, each holding its share of the transitions."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import numpy as np
-
-from rltrain.replay.buffer import ReplayBuffer, ReplayStats
-from rltrain.rollout.batch import Batch
+from rltrain.replay.buffer import Buffer, ReplayStats
 from rltrain.rollout.columns import BATCH_INDEXES, GENERATIONS
-from rltrain.state import Array, State
+from rltrain.rollout.multi_agent_batch import AnyBatch
+from rltrain.state import State
 
 
 class Experience(NamedTuple):
-    """What a worker sends to a shard: transitions, and float (count,) TD errors where it knows them already."""
+    """What a worker sends to a shard: transitions, and float (count,) TD errors where it knows them already.
 
-    batch: Batch
-    td_error: Array | None
+    The errors are by policy where there are several.
+    """
+
+    batch: AnyBatch
+    td_error: Any
 
 
 @dataclass(frozen=True)
@@ -34,16 +36,22 @@ class Sampled:
 
 
 class PriorityUpdate(NamedTuple):
-    """New TD errors, float (n,), for the slots that a batch was sampled from."""
+    """New TD errors, float (n,), for the slots that a batch was sampled from; by policy where there are several."""
 
-    indexes: Array
-    generations: Array
-    td_error: Array
+    indexes: Any
+    generations: Any
+    td_error: Any
 
     @classmethod
-    def of(cls, batch: Batch, td_error: Array) -> "PriorityUpdate":
+    def of(cls, batch: AnyBatch, td_error: Any) -> "PriorityUpdate":
         """For the rows of a sampled batch."""
         return cls(batch[BATCH_INDEXES], batch[GENERATIONS], td_error)
+
+    @property
+    def rows(self) -> int:
+        """How many slots these are for."""
+        each = self.indexes.values() if isinstance(self.indexes, Mapping) else [self.indexes]
+        return sum(len(indexes) for indexes in each)
 
 
 class ReplayShard:
@@ -54,7 +62,7 @@ class ReplayShard:
         incarnation: how often this shard has been made before.
     """
 
-    def __init__(self, buffer: ReplayBuffer, incarnation: int) -> None:
+    def __init__(self, buffer: Buffer[Any], incarnation: int) -> None:
         self.buffer = buffer
         self.incarnation = incarnation
 
@@ -63,7 +71,7 @@ class ReplayShard:
         self.buffer.add(experience.batch, experience.td_error)
         return len(self.buffer)
 
-    def sample(self, count: int) -> tuple[Sampled, Batch | None]:
+    def sample(self, count: int) -> tuple[Sampled, AnyBatch | None]:
         """A train batch, unless the shard isn't warm."""
         batch = self.buffer.sample(count)
         size = len(self.buffer)
@@ -72,9 +80,8 @@ class ReplayShard:
     def update_priorities(self, incarnation: int, *updates: PriorityUpdate) -> int:
         """Give sampled transitions the priorities of their new TD errors; returns how many were stale."""
         if incarnation != self.incarnation:
-            return sum(len(update.indexes) for update in updates)
-        indexes, generations, errors = (np.concatenate(parts) for parts in zip(*updates, strict=True))
-        return self.buffer.update_priorities(indexes, generations, errors)
+            return sum(update.rows for update in updates)
+        return sum(self.buffer.update_priorities(*update) for update in updates)
 
     def stats(self) -> ReplayStats:
         """The buffer's counters."""

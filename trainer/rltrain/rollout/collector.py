@@ -1,8 +1,8 @@
 """Collector: steps environments with a policy and cuts the transitions into batches of an exact size."""
 
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -15,10 +15,15 @@ from rltrain.state import Array, State
 
 @dataclass(frozen=True, slots=True)
 class EpisodeRecord:
-    """A finished episode: the undiscounted sum of its rewards and its number of steps."""
+    """A finished episode: the undiscounted sum of its rewards and its number of steps.
+
+    Attributes:
+        by_policy: of several agents, whose returns `return_` is the sum of: the mean of each policy's agents.
+    """
 
     return_: float
     length: int
+    by_policy: Mapping[str, float] = field(default_factory=dict)
 
 
 Act = Callable[[Array], tuple[Array, Array, dict[str, Array]]]

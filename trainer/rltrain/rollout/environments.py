@@ -40,22 +40,29 @@ def make_env(spec: EnvSpec, worker: int = 0) -> Env:
     """Make one environment: a gymnasium id, `"package.module:Class"`, or a task of envpool.
 
     Raises:
-        UnknownEnvironment: no such id, module or class (the message has the nearest registered ids), or it needs a
-            package that isn't installed.
+        UnknownEnvironment: no such id, module or class (the message has the nearest registered ids), it needs a
+            package that isn't installed, or is no gymnasium.Env.
         MissingExtra: it needs an optional part of this distribution.
         EnvironmentFailed: its constructor raised.
     """
-    _import_modules(spec)
-    factory = _class_of(spec)
+    env = construct(spec, worker)
+    if not isinstance(env, gymnasium.Env):
+        raise UnknownEnvironment(f"{spec.id!r} is not a gymnasium.Env but {type(env).__name__}")
+    packed = pack_space(env.observation_space)
+    return env if packed is None else PackedObservations(env, packed)
+
+
+def construct(spec: EnvSpec, worker: int) -> Any:
+    """What an id or a class makes, of whatever type. Raises as `make_env` does."""
+    factory = factory_of(spec)
     os.environ[WORKER_INDEX_VARIABLE] = str(worker)
     try:
         if factory is not None:
-            env: Env = factory(**spec.kwargs)
-        elif spec.atari is not None:
+            return factory(**spec.kwargs)
+        if spec.atari is not None:
             game = gymnasium.make(spec.id, disable_env_checker=True, frameskip=1, **spec.kwargs)
-            env = atari.prepare(game, spec.atari)
-        else:
-            env = gymnasium.make(spec.id, disable_env_checker=True, **spec.kwargs)
+            return atari.prepare(game, spec.atari)
+        return gymnasium.make(spec.id, disable_env_checker=True, **spec.kwargs)
     except RltrainError:
         raise
     except (Exception, SystemExit) as error:
@@ -67,10 +74,6 @@ def make_env(spec: EnvSpec, worker: int = 0) -> Env:
             f"environment {spec.id!r} can't be made in worker {worker} with kwargs {spec.kwargs}: "
             f"{type(error).__name__}: {error}"
         ) from error
-    if not isinstance(env, gymnasium.Env):
-        raise UnknownEnvironment(f"{spec.id!r} is not a gymnasium.Env but {type(env).__name__}")
-    packed = pack_space(env.observation_space)
-    return env if packed is None else PackedObservations(env, packed)
 
 
 def native_from(spec: EnvSpec) -> int:
@@ -134,8 +137,13 @@ def _import_modules(spec: EnvSpec) -> None:
         atari.check_game(spec.id)
 
 
-def _class_of(spec: EnvSpec) -> Any:
-    """The class of `"package.module:Class"`; None for a gymnasium id (which may itself be `"module:Id-v0"`)."""
+def factory_of(spec: EnvSpec) -> Any:
+    """The class of `"package.module:Class"`; None for a gymnasium id (which may itself be `"module:Id-v0"`).
+
+    Raises:
+        UnknownEnvironment: there is no such module or class.
+    """
+    _import_modules(spec)
     module_name, colon, attribute = spec.id.partition(":")
     if not colon:
         return None

@@ -2,17 +2,19 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from rltrain.api.errors import EnvironmentFailed
 from rltrain.api.job import EnvSpec
 from rltrain.models.spaces import action_mapping
-from rltrain.policies.base import Policy
+from rltrain.policies.base import Learned, Policy
+from rltrain.policies.group import PolicyGroup
 from rltrain.rollout.acting import Actor
 from rltrain.rollout.collector import EpisodeRecord
 from rltrain.rollout.environments import Space
+from rltrain.rollout.playing_together import play_together
 from rltrain.rollout.vector import EnvList
 from rltrain.state import Array
 
@@ -51,7 +53,7 @@ class Scores:
 
 
 def evaluate(
-    policy: Policy,
+    policy: Learned[Any],
     env: EnvSpec,
     episodes: int,
     seed: int,
@@ -78,8 +80,11 @@ def evaluate(
     Raises:
         UnknownEnvironment, EnvironmentFailed: see `make_env` and `EnvList`.
     """
-    seats: list[_Seat] = []
     numbers = range(first, first + episodes)
+    if isinstance(policy, PolicyGroup):
+        return play_together(policy, env, numbers, seed | _NOT_TRAINING, num_envs, NUM_ENVS, watch)
+    assert isinstance(policy, Policy)
+    seats: list[_Seat] = []
     try:
         for episode in numbers[:num_envs]:
             seats.append(_Seat(env.scored(), seed, row=len(seats), episode=episode))

@@ -3,19 +3,23 @@
 import socket
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from rltrain.api.config import PlanConfig, SamplingConfig
 from rltrain.api.errors import RltrainError
 from rltrain.api.job import EnvSpec
 from rltrain.models.spaces import action_mapping
-from rltrain.policies.base import Policy
+from rltrain.policies.base import Learned, Policy
+from rltrain.policies.group import PolicyGroup
 from rltrain.policies.native import use_native_code
-from rltrain.policies.registry import check_spaces, make_policy
+from rltrain.policies.registry import check_spaces, make_policy, roster_of
 from rltrain.rollout.acting import Actor
-from rltrain.rollout.batch import Batch
 from rltrain.rollout.collector import Collector, EpisodeRecord
-from rltrain.rollout.environments import make_env, make_native_vector, native_from
+from rltrain.rollout.environments import make_native_vector, native_from
 from rltrain.rollout.faults import NO_FAULTS, FaultReport, Tolerance
+from rltrain.rollout.multi_agent import MultiAgentCollector
+from rltrain.rollout.parallel_envs import ParallelEnvs, is_multi_agent, spaces_of
+from rltrain.rollout.seats import GroupActor
 from rltrain.rollout.subprocesses import ProcessEnvs
 from rltrain.rollout.vector import EnvList, NextStepEnvs, VectorEnvs
 from rltrain.state import Array, State
@@ -52,16 +56,16 @@ class RolloutWorker:
 
     def __init__(self, spec: WorkerSpec) -> None:
         self.spec = spec
-        envs: VectorEnvs | None = None
+        envs: VectorEnvs | ParallelEnvs | None = None
+        self._several_agents = is_multi_agent(spec.env)
         if isinstance(spec.config, SamplingConfig) and (spec.index > 0 or spec.num_workers == 0):
             envs = self._make_envs(spec.config.num_envs_per_worker)
             self.observation_space, self.action_space = envs.observation_space, envs.action_space
         else:
-            probe = make_env(spec.env, spec.index)
-            self.observation_space, self.action_space = probe.observation_space, probe.action_space
-            probe.close()
+            self.observation_space, self.action_space = spaces_of(spec.env, spec.index)
         check_spaces(spec.plan, spec.config, self.observation_space, self.action_space)
-        self.policy: Policy = make_policy(
+        self.roster = roster_of(spec.plan, spec.config, self.observation_space, self.action_space)
+        self.policy: Learned[Any] = make_policy(
             spec.plan,
             spec.config,
             self.observation_space,
@@ -74,14 +78,15 @@ class RolloutWorker:
         use_native_code(
             self.policy, spec.plan, spec.config, self.observation_space, self.action_space, serial=spec.serial
         )
-        self._to_env = action_mapping(self.action_space)
-        self._actor: Actor | None = None
-        self._collector: Collector | None = None
+        self._actor: Actor | GroupActor | None = None
+        self._collector: Collector | MultiAgentCollector | None = None
         if envs is not None:
             self._begin_sampling(envs)
 
-    def sample(self) -> Batch:
+    def sample(self) -> Any:
         """Exactly `rollout_fragment_length * num_envs_per_worker` transitions, postprocessed by the policy.
+
+        A Batch; of several agents a MultiAgentBatch of as many env steps.
 
         Raises:
             TooManyRestarts: environments have failed too often.
@@ -101,11 +106,11 @@ class RolloutWorker:
         """Failures of environments since the last call."""
         return self._collector.drain_faults() if self._collector else NO_FAULTS
 
-    def get_weights(self) -> dict[str, Array]:
+    def get_weights(self) -> State:
         """The policy's weights."""
         return self.policy.get_weights()
 
-    def set_weights(self, weights: dict[str, Array]) -> None:
+    def set_weights(self, weights: State) -> None:
         """Replace the policy's weights."""
         self.policy.set_weights(weights)
 
@@ -144,8 +149,10 @@ class RolloutWorker:
         if self._collector:
             self._collector.close()
 
-    def _make_envs(self, count: int) -> VectorEnvs:
+    def _make_envs(self, count: int) -> VectorEnvs | ParallelEnvs:
         spec, env = self.spec, self.spec.env
+        if self._several_agents:
+            return ParallelEnvs(env, count, spec.seed, spec.index, record=spec.serial)
         if env.vectorize == "Subprocess" or env.step_timeout_seconds is not None:
             return ProcessEnvs(env, count, spec.seed, spec.index, record=spec.serial)
         native = env.vectorize == "Native" or (env.vectorize == "Auto" and count >= native_from(env))
@@ -158,12 +165,19 @@ class RolloutWorker:
                     raise
         return EnvList(env, count, spec.seed, spec.index, record=spec.serial)
 
-    def _begin_sampling(self, envs: VectorEnvs) -> Collector:
+    def _begin_sampling(self, envs: VectorEnvs | ParallelEnvs) -> Collector | MultiAgentCollector:
+        if isinstance(envs, ParallelEnvs):
+            assert isinstance(self.policy, PolicyGroup)
+            together = MultiAgentCollector(envs, self.policy, self.spec.index)
+            self._actor, self._collector = together.actor, together
+            return together
+        assert isinstance(self.policy, Policy)
         self._actor = actor = Actor(self.policy, envs.num_envs, explore=True)
+        to_env = action_mapping(self.action_space)
 
         def act(obs: Array) -> tuple[Array, Array, dict[str, Array]]:
             actions, extras = actor.act(obs)
-            return actions, self._to_env(actions), extras
+            return actions, to_env(actions), extras
 
         self._collector = Collector(envs, act, self.spec.index, actor.begin, Tolerance.of(self.spec.env))
         return self._collector

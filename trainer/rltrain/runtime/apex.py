@@ -7,6 +7,7 @@ from rltrain.api import names
 from rltrain.api.config import ApexClassicConfig
 from rltrain.api.job import RLTrainingJob
 from rltrain.flow import Backend
+from rltrain.models.agents import Roster
 from rltrain.rollout.worker import RolloutWorker
 from rltrain.runtime.connect import connection
 from rltrain.runtime.crew import Crew
@@ -19,12 +20,12 @@ COLLECTIVE_SECONDS: Final = 600
 """Longest that learners wait for one another; one that is lost is noticed long before."""
 
 
-def make_shards(job: RLTrainingJob, backend: Backend) -> ShardActors:
+def make_shards(job: RLTrainingJob, backend: Backend, roster: Roster | None) -> ShardActors:
     """Shards in the pods of the role `replay`, or beside the driver where there are none."""
     config = job.spec.config
     assert isinstance(config, ApexClassicConfig)
     role = names.REPLAY if replicas_of(roles_of(job).get(names.REPLAY)) else names.HEAD
-    make = MakeShard(config, job.spec.seed)
+    make = MakeShard(config, job.spec.seed, roster)
     return ShardActors(Crew(backend, role, make.count, make, noun="replay_shard", slotless=True), make)
 
 

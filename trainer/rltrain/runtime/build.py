@@ -16,7 +16,7 @@ from rltrain.flow.metrics import EPISODES, STEPS_SAMPLED, STEPS_TRAINED
 from rltrain.ops import ApexContext, PlanContext, Result
 from rltrain.ops.ranks import Rank
 from rltrain.plans.registry import PLANS, Plan
-from rltrain.replay.buffer import ReplayBuffer
+from rltrain.replay.buffer import Buffer
 from rltrain.rollout.worker import RolloutWorker, WorkerSpec
 from rltrain.runtime.apex import make_learner, make_shards
 from rltrain.runtime.checkpoint import Checkpoint, Identity, Summary
@@ -89,20 +89,21 @@ class Training:
         crew = Crew(backend, next(iter(roles_of(job)), names.HEAD), wanted, make)
         self.workers = self._gather(plan, crew)
         self.evaluators = make_evaluators(job, backend, replace(worker, devices=devices[:1]))
+        roster = self.local.roster
         self.shards: ShardActors | None = None
         self.learner: QueuedLearner | None = None
         self.context: PlanContext[Any]
         if plan.sharded:
-            shards, learner = make_shards(job, backend), make_learner(job, backend, self.local, devices)
+            shards, learner = make_shards(job, backend, roster), make_learner(job, backend, self.local, devices)
             self.shards, self.learner = shards, learner
-            self.context = ApexContext(spec.config, self.workers, spec.seed, shards=shards, learner=learner)
+            self.context = ApexContext(spec.config, self.workers, spec.seed, roster, shards=shards, learner=learner)
             self.context.keep("learner", learner)
             for index in range(1, shards.wanted + 1):
                 self.context.keep(f"{_REPLAY}_{index}", shards.part(index))
         else:
-            self.context = PlanContext(spec.config, self.workers, spec.seed)
+            self.context = PlanContext(spec.config, self.workers, spec.seed, roster)
         if plan.replay is not None:
-            self.context.replay = self.context.keep(_REPLAY, plan.replay(spec.config, spec.seed))
+            self.context.replay = self.context.keep(_REPLAY, plan.replay(spec.config, spec.seed, roster))
         self.flow: LocalIterator[Result] = plan.build(self.context)
 
     def get_state(self) -> dict[str, State]:
@@ -192,7 +193,7 @@ class Training:
         )
 
     def _saves(self, part: object) -> bool:
-        return self.job.spec.checkpoint.replay or not isinstance(part, ReplayBuffer | ShardPart)
+        return self.job.spec.checkpoint.replay or not isinstance(part, Buffer | ShardPart)
 
     def _gather(self, plan: Plan, crew: Crew) -> RolloutWorkers | RankGroup:
         if not plan.ranks:
@@ -220,9 +221,19 @@ def hashes(parts: Mapping[str, State]) -> dict[str, Any]:
     own: State = workers["local"]["policy"]
     policy = parts["learner"]["policy"] if "learner" in parts else workers.get("learned", own)
     learned = {name: value for name, value in policy.items() if name not in _NOT_LEARNED}
-    found: dict[str, Any] = {"optimizer_step": float(learned["optimizer"]["step"]), "policy": content_hash(learned)}
+    optimizer = learned["optimizer"]
+    each = {name: float(its["step"]) for name, its in optimizer.items()} if "step" not in optimizer else None
+    step = float(optimizer["step"]) if each is None else each
+    found: dict[str, Any] = {"optimizer_step": step, "policy": content_hash(learned)}
     for name, state in parts.items():
         if name.startswith(_REPLAY):
-            found[name] = content_hash({"columns": state["columns"], "cursor": state["cursor"]})
-            found[name.replace(_REPLAY, "priorities")] = content_hash({"priorities": state["priorities"]})
+            found[name] = content_hash(_of_buffer(state, "columns", "cursor"))
+            found[name.replace(_REPLAY, "priorities")] = content_hash(_of_buffer(state, "priorities"))
     return found
+
+
+def _of_buffer(state: State, *parts: str) -> State:
+    """Parts of a buffer's state, by policy where each has its own buffer."""
+    if "policies" in state:
+        return {policy: _of_buffer(of_policy, *parts) for policy, of_policy in state["policies"].items()}
+    return {part: state[part] for part in parts}

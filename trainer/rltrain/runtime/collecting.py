@@ -8,6 +8,7 @@ from rltrain.api.errors import InvalidInput
 from rltrain.api.job import EnvSpec
 from rltrain.offline.dataset import Summary, prepare
 from rltrain.offline.writer import write_npz
+from rltrain.policies.base import Policy
 from rltrain.rollout.batch import Batch
 from rltrain.rollout.environments import make_env
 from rltrain.rollout.recording import record
@@ -32,6 +33,8 @@ def collect(
         worker, _ = trained_worker(source)
         if env is not None and worker.spec.env != env:
             raise InvalidInput(f"{source} was trained in {worker.spec.env.id}, another environment than {env.id}")
+        if not isinstance(worker.policy, Policy):
+            raise InvalidInput(f"{source} was trained with several agents, and a dataset holds the steps of one")
         env = worker.spec.env
         share = steps * (number + 1) // len(sources) - steps * number // len(sources)
         parts.append(record(env, worker.policy, share, seed, explore=explore, source=number))

@@ -16,10 +16,10 @@ from rltrain.policies.native import use_native_code
 from rltrain.policies.registry import make_policy
 from rltrain.policies.sharing import Share
 from rltrain.replay.shard import Sampled
-from rltrain.rollout.batch import Batch
+from rltrain.rollout.multi_agent_batch import batch_of, batch_state
 from rltrain.rollout.worker import WorkerSpec
 from rltrain.runtime.learner_actors import SURVIVOR_SECONDS, LearnerActors
-from rltrain.state import Array, State
+from rltrain.state import State
 
 IN_QUEUE: Final = 16
 """Batches that were given to the learner and not taken out again."""
@@ -141,8 +141,8 @@ class QueuedLearner:
     def waits(self) -> Sequence[Future]:
         return [*(self._given[0].owed if self._given else ()), *self.pending()]
 
-    def weights(self) -> dict[str, Array] | None:
-        weights: dict[str, Array] | None = self.actors.ask(Learner.get_weights)
+    def weights(self) -> State | None:
+        weights: State | None = self.actors.ask(Learner.get_weights)
         return weights
 
     def update_target(self) -> None:
@@ -184,7 +184,7 @@ class QueuedLearner:
         if self.actors.live:
             self.actors.restore(state["policy"])
             for saved in state["queue"]:
-                replayed = Replayed(Sampled(**saved["sampled"]), Batch(saved["columns"]))
+                replayed = Replayed(Sampled(**saved["sampled"]), batch_of(saved["batch"]))
                 self._give(int(saved["shard"]), replayed, int(saved["env_steps"]))
 
     def close(self) -> None:
@@ -236,5 +236,5 @@ def _saved(given: _Given) -> State:
         "shard": given.shard,
         "env_steps": given.env_steps,
         "sampled": asdict(given.replayed.sampled),
-        "columns": dict(given.replayed.batch.columns),
+        "batch": batch_state(given.replayed.batch),
     }

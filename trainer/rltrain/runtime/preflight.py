@@ -2,7 +2,7 @@
 
 from rltrain.api.job import RLTrainingJob
 from rltrain.policies.registry import check_spaces
-from rltrain.rollout.environments import make_env
+from rltrain.rollout.parallel_envs import spaces_of
 
 
 def check_environment(job: RLTrainingJob) -> None:
@@ -10,10 +10,6 @@ def check_environment(job: RLTrainingJob) -> None:
 
     Raises:
         UnknownEnvironment, EnvironmentFailed: it can't be made.
-        UnsupportedSpace: the plan's policy can't handle its spaces.
+        UnsupportedSpace, InvalidManifest: the plan's policy can't handle its spaces, or its agents.
     """
-    env = make_env(job.spec.env)
-    try:
-        check_spaces(job.spec.plan, job.spec.config, env.observation_space, env.action_space)
-    finally:
-        env.close()
+    check_spaces(job.spec.plan, job.spec.config, *spaces_of(job.spec.env))

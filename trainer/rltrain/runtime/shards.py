@@ -10,6 +10,7 @@ from rltrain.api.config import ApexClassicConfig
 from rltrain.api.errors import RltrainError, TrainingFailed
 from rltrain.flow import Actor, ActorFailed, Backend, Future, Outstanding, ShardFailure, Shards, ValueLost, get_metrics
 from rltrain.flow.metrics import BATCHES_LOST
+from rltrain.models.agents import Roster
 from rltrain.replay.make import make_buffer
 from rltrain.replay.shard import ReplayShard
 from rltrain.runtime.crew import Crew
@@ -24,6 +25,7 @@ class MakeShard:
 
     config: ApexClassicConfig
     seed: int
+    roster: Roster | None = None
 
     @property
     def count(self) -> int:
@@ -43,7 +45,7 @@ class MakeShard:
     def __call__(self, index: int, incarnation: int) -> ReplayShard:
         share = self.config.model_copy(update={"buffer_size": self.capacity, "learning_starts": self.warm_from})
         seeds = np.random.SeedSequence([self.seed, index, incarnation])
-        buffer = make_buffer(share, int(seeds.generate_state(1)[0]), name=f"replay shard {index}")
+        buffer = make_buffer(share, int(seeds.generate_state(1)[0]), self.roster, name=f"replay shard {index}")
         return ReplayShard(buffer, incarnation)
 
 

@@ -9,7 +9,7 @@ from rltrain.flow.parallel import Call
 from rltrain.ops.rollouts import sample_fragment
 from rltrain.rollout.worker import RolloutWorker
 from rltrain.runtime.crew import Crew
-from rltrain.state import Array, State
+from rltrain.state import State
 
 
 class RolloutWorkers:
@@ -95,7 +95,7 @@ class RolloutWorkers:
         current = [index for index, version in sorted(self._sent.items()) if version == self._version]
         return {"local": self.local.get_state(), "actors": states, "current": current}
 
-    def newest_weights(self) -> dict[str, Array] | None:
+    def newest_weights(self) -> State | None:
         """Those of the policy that learns."""
         return self.local.get_weights()
 
@@ -127,7 +127,7 @@ class RolloutWorkers:
         self._live.clear()
 
 
-def _set_weights(worker: RolloutWorker, weights: dict[str, Array]) -> None:
+def _set_weights(worker: RolloutWorker, weights: State) -> None:
     worker.set_weights(weights)
 
 

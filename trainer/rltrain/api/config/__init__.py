@@ -5,6 +5,7 @@ from rltrain.api.config.base import ModelConfig, PlanConfig, SamplingConfig
 from rltrain.api.config.cql import CQLConfig
 from rltrain.api.config.ddppo import DDPPOConfig
 from rltrain.api.config.dqn import DQNConfig, ExplorationConfig, QLearningConfig
+from rltrain.api.config.multi_agent import MultiAgentConfig, ReplayMultiAgentConfig
 from rltrain.api.config.off_policy import OffPolicyConfig, OffPolicyDQNConfig
 from rltrain.api.config.r2d2 import R2D2Config, RecurrentModelConfig
 from rltrain.api.config.replay import OnlineReplayConfig, ReplayConfig
@@ -18,6 +19,7 @@ __all__ = [
     "DQNConfig",
     "ExplorationConfig",
     "ModelConfig",
+    "MultiAgentConfig",
     "OffPolicyConfig",
     "OffPolicyDQNConfig",
     "OnlineReplayConfig",
@@ -26,6 +28,7 @@ __all__ = [
     "R2D2Config",
     "RecurrentModelConfig",
     "ReplayConfig",
+    "ReplayMultiAgentConfig",
     "SACConfig",
     "SamplingConfig",
     "SoftConfig",

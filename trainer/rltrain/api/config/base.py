@@ -14,6 +14,7 @@ from rltrain.api.base import (
     PositiveFloat,
     PositiveInt,
 )
+from rltrain.api.config.multi_agent import MultiAgentConfig
 
 
 def _pairs_to_tuples(value: object) -> object:
@@ -125,3 +126,5 @@ class SamplingConfig(PlanConfig):
     """Steps that each environment contributes to a sample."""
     num_envs_per_worker: PositiveInt
     """Environments stepped as one vector by each worker."""
+    multiagent: MultiAgentConfig | None = None
+    """Policies of an environment with several agents; only for one."""

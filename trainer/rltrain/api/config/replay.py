@@ -6,6 +6,7 @@ from pydantic import Field, model_validator
 
 from rltrain.api.base import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from rltrain.api.config.base import PlanConfig, SamplingConfig
+from rltrain.api.config.multi_agent import ReplayMultiAgentConfig
 
 
 class ReplayConfig(PlanConfig):
@@ -42,6 +43,7 @@ class OnlineReplayConfig(ReplayConfig, SamplingConfig):
     """Transitions stored before the first update."""
     training_intensity: PositiveFloat | None = None
     """Trained transitions for each sampled one; null alternates one store with one update."""
+    multiagent: ReplayMultiAgentConfig | None = None
 
     @model_validator(mode="after")
     def _can_start(self) -> Self:
@@ -53,5 +55,14 @@ class OnlineReplayConfig(ReplayConfig, SamplingConfig):
             raise ValueError(
                 f"buffer_size ({self.buffer_size}) must hold train_batch_size ({self.train_batch_size}) "
                 f"and learning_starts ({self.learning_starts}) transitions, or training would never start"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _steps_have_no_priorities(self) -> Self:
+        if self.multiagent is not None and self.multiagent.replay_mode == "lockstep" and self.prioritized_replay:
+            raise ValueError(
+                "prioritized_replay isn't for multiagent.replay_mode lockstep: a time step has no priority that all "
+                "policies could agree on; set prioritized_replay to false, or replay_mode to independent"
             )
         return self
