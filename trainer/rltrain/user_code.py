@@ -5,7 +5,9 @@ import os
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Final
+from typing import Any, Final
+
+from rltrain.api.errors import InvalidManifest, Problem
 
 FOLDERS: Final = "RLTRAIN_CODE_PATH"
 """Folders of the user's modules; an environment variable, for actors inherit it."""
@@ -27,3 +29,22 @@ def import_module(name: str) -> ModuleType:
             sys.path.append(folder)
             importlib.invalidate_caches()
     return importlib.import_module(name)
+
+
+def load(reference: str, field: str, kind: str) -> Any:
+    """What `"package.module:name"` names.
+
+    Args:
+        field: where it stands in the manifest.
+        kind: of what is wanted, for the hint.
+
+    Raises:
+        InvalidManifest: there is no such thing.
+    """
+    module, _, name = reference.partition(":")
+    try:
+        return getattr(import_module(module), name)
+    except Exception as error:  # the module's own code may raise anything
+        cause = str(error) if isinstance(error, ImportError | AttributeError) else f"{type(error).__name__}: {error}"
+        message = f"{reference!r} can't be loaded: {cause}"
+        raise InvalidManifest([Problem(field, message, f'use "package.module:{kind}"')]) from error

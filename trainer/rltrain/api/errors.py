@@ -123,6 +123,10 @@ class TooManyRestarts(EnvironmentFailed):
         return EnvironmentFailed.__name__
 
 
+class CallbackFailed(TrainingFailed):
+    """A user's callback raised, or gave what can't be reported."""
+
+
 class CheckpointUnusable(TrainingFailed):
     """No whole checkpoint where one was asked for."""
 

@@ -85,6 +85,7 @@ class MetricsContext:
         info: latest information of learners and others, by name.
         episode_returns, episode_lengths: of the window's finished episodes.
         policy_returns: where there are several agents, each policy's, of the last episodes that it had a part in.
+        custom: the user's own metrics of those of them that have them, by name.
         current_actor: where the item being handled came from.
     """
 
@@ -100,6 +101,7 @@ class MetricsContext:
         self.episode_returns: deque[float] = deque(maxlen=self.window)
         self.episode_lengths: deque[int] = deque(maxlen=self.window)
         self.policy_returns: dict[str, deque[float]] = {}
+        self.custom: dict[str, deque[float]] = {}
 
     def timer(self, name: str) -> Timer:
         """The timer of that name, made on first use."""
@@ -120,6 +122,19 @@ class MetricsContext:
         for policy, its in by_policy.items():
             self.policy_returns.setdefault(policy, deque(maxlen=self.window)).append(its)
 
+    def add_custom(self, values: Mapping[str, float]) -> None:
+        """Put an episode's custom metrics into windows of their own."""
+        for name, value in values.items():
+            self.custom.setdefault(name, deque(maxlen=self.window)).append(value)
+
+    @property
+    def custom_metrics(self) -> dict[str, float]:
+        """Mean, minimum and maximum of each custom metric over its window."""
+        found: dict[str, float] = {}
+        for name, values in self.custom.items():
+            found |= {f"{name}_mean": sum(values) / len(values), f"{name}_min": min(values), f"{name}_max": max(values)}
+        return found
+
     @property
     def episode_return_mean(self) -> float | None:
         """Mean return of the window; None before any episode has finished."""
@@ -139,6 +154,7 @@ class MetricsContext:
             "episode_returns": list(self.episode_returns),
             "episode_lengths": list(self.episode_lengths),
             "policy_returns": {policy: list(returns) for policy, returns in self.policy_returns.items()},
+            "custom": {name: list(values) for name, values in self.custom.items()},
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -151,6 +167,7 @@ class MetricsContext:
         self.policy_returns = {
             policy: deque(returns, maxlen=self.window) for policy, returns in state["policy_returns"].items()
         }
+        self.custom = {name: deque(values, maxlen=self.window) for name, values in state.get("custom", {}).items()}
 
     @contextmanager
     def active(self) -> Iterator["MetricsContext"]:

@@ -15,6 +15,8 @@ class Result:
 
     Attributes:
         steps_per_second: env steps sampled a second since the last report; trained ones where nothing is sampled.
+        custom_metrics: the user's own, of the window's episodes.
+        added: what the user's callback has put into the report, beside the values here.
         evaluation: one that has ended since the last report, with the steps at which its weights were taken.
         resumed: in the first report after a resume: the checkpoint, its steps, and hashes of what was restored.
     """
@@ -33,8 +35,10 @@ class Result:
     info: dict[str, Any] = field(default_factory=dict)
     exploration: dict[str, float] = field(default_factory=dict)
     rank_hashes: list[str] | None = None
+    custom_metrics: dict[str, float] | None = None
     evaluation: dict[str, Any] | None = None
     resumed: dict[str, Any] | None = None
+    added: dict[str, Any] = field(default_factory=dict)
 
     @property
     def steps(self) -> int:
@@ -43,7 +47,9 @@ class Result:
 
     def to_json(self) -> dict[str, Any]:
         """As a line of results.jsonl; what isn't there is left out."""
-        return {key: value for key, value in asdict(self).items() if value is not None or key.startswith("episode")}
+        told = asdict(self)
+        added: dict[str, Any] = told.pop("added")
+        return {key: value for key, value in told.items() if value is not None or key.startswith("episode")} | added
 
 
 def StandardMetricsReporting(  # noqa: N802 - operators of the plan language are written like nouns
@@ -93,6 +99,7 @@ def summarise(workers: Workers, steps_per_second: float | None) -> Result:
         throughputs={name: rate for name, timer in metrics.timers.items() if (rate := timer.throughput) is not None},
         info={**{name: value for name, value in metrics.info.items() if name != "rank_hashes"}, **_by_policy(metrics)},
         exploration=workers.local.policy.exploration_state(),
+        custom_metrics=metrics.custom_metrics or None,
         rank_hashes=metrics.info.get("rank_hashes"),
     )
 

@@ -138,6 +138,7 @@ def record_sampled(steps: int, episodes: Sequence[EpisodeRecord], selected: bool
     metrics.counters[STEPS_SAMPLED] += steps
     for episode in episodes:
         metrics.add_episode(episode.return_, episode.length, episode.by_policy, in_window=selected)
+        metrics.add_custom(episode.custom_metrics)
 
 
 def record_faults(reports: Sequence[FaultReport]) -> None:

@@ -10,7 +10,7 @@ from rltrain.flow.metrics import STEPS_SAMPLED, STEPS_TRAINED, STEPS_TRAINED_THI
 from rltrain.ops.context import Workers
 from rltrain.policies.base import LearnInfo
 from rltrain.rollout.multi_agent_batch import AnyBatch
-from rltrain.user_code import import_module
+from rltrain.user_code import load
 
 T = TypeVar("T")
 
@@ -99,17 +99,8 @@ class BeforeLearnOnBatch:
 
 
 def _load(reference: str) -> Callable[[AnyBatch], Any]:
-    module, _, name = reference.partition(":")
-    try:
-        function = getattr(import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
-        problem = Problem(
-            "spec.config.before_learn_on_batch",
-            f"{reference!r} can't be loaded: {error}",
-            'use "package.module:function"',
-        )
-        raise InvalidManifest([problem]) from error
+    field = "spec.config.before_learn_on_batch"
+    function: Callable[[AnyBatch], Any] = load(reference, field, "function")
     if not callable(function):
-        raise InvalidManifest([Problem("spec.config.before_learn_on_batch", f"{reference!r} is not a function")])
-    loaded: Callable[[AnyBatch], Any] = function
-    return loaded
+        raise InvalidManifest([Problem(field, f"{reference!r} is not a function")])
+    return function

@@ -22,6 +22,7 @@ _NOT_TRACED: Final = frozenset(
         "bc_iters",
         "before_learn_on_batch",
         "buffer_size",
+        "callbacks",
         "compile",
         "entropy_coeff",
         "entropy_coeff_schedule",

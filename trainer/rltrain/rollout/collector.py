@@ -3,13 +3,14 @@
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from rltrain.rollout import columns as c
 from rltrain.rollout.batch import Batch
 from rltrain.rollout.faults import Fault, FaultReport, Tolerance
-from rltrain.rollout.vector import VectorEnvs
+from rltrain.rollout.vector import Infos, VectorEnvs
 from rltrain.state import Array, State
 
 
@@ -19,11 +20,15 @@ class EpisodeRecord:
 
     Attributes:
         by_policy: of several agents, whose returns `return_` is the sum of: the mean of each policy's agents.
+        info: of its last step; it stays where the episode was sampled.
+        custom_metrics: the user's own, see `callbacks`.
     """
 
     return_: float
     length: int
     by_policy: Mapping[str, float] = field(default_factory=dict)
+    info: Mapping[str, Any] = field(default_factory=dict)
+    custom_metrics: Mapping[str, float] = field(default_factory=dict)
 
 
 Act = Callable[[Array], tuple[Array, Array, dict[str, Array]]]
@@ -156,14 +161,15 @@ class Collector:
             self._begin(~step.valid)
         ended = step.terminateds | step.truncateds
         if np.count_nonzero(ended):  # a sixth of what any() takes
-            self._end_episodes(np.flatnonzero(ended))
+            self._end_episodes(np.flatnonzero(ended), step.infos)
             self._begin(ended)
         if self._envs.faults:
             self._restart_failed()
 
-    def _end_episodes(self, ended: Array) -> None:
-        for total, length in zip(self._returns[ended].tolist(), self._t[ended].tolist(), strict=True):
-            self._finished.append(EpisodeRecord(total, length))
+    def _end_episodes(self, ended: Array, infos: Infos) -> None:
+        sums, lengths = self._returns[ended].tolist(), self._t[ended].tolist()
+        for env, total, length in zip(ended.tolist(), sums, lengths, strict=True):
+            self._finished.append(EpisodeRecord(total, length, info=infos.get(env, {})))
         self._eps_id[ended] = self._episodes + np.arange(ended.size)
         self._episodes += ended.size
         self._t[ended] = 0

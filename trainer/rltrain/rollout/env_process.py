@@ -5,9 +5,12 @@ import os
 import pickle
 import signal
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any, Final, NamedTuple
+
+import numpy as np
 
 from rltrain.api.errors import RltrainError
 from rltrain.api.job import EnvSpec
@@ -16,6 +19,7 @@ from rltrain.rollout.faults import Fault
 from rltrain.rollout.vector import EnvList, Step
 
 _PR_SET_PDEATHSIG: Final = 1
+_SENT: Final = (bool, int, float, str, np.generic, np.ndarray)
 
 
 @dataclass(frozen=True)
@@ -39,13 +43,18 @@ class Made:
 
 
 class Row(NamedTuple):
-    """What a step gave, in what is quickly sent: the observation after it is the array's bytes."""
+    """What a step gave, in what is quickly sent: the observation after it is the array's bytes.
+
+    Attributes:
+        info: of an episode's last step, without what isn't a number, text or an array.
+    """
 
     next_obs: bytes
     reward: float
     terminated: bool
     truncated: bool
     valid: bool
+    info: Mapping[str, Any]
 
 
 class Answer(NamedTuple):
@@ -106,5 +115,6 @@ def _answer(envs: EnvList, step: Step | None) -> Answer:
     if step is None:
         return Answer(None, envs.obs.tobytes(), envs.faults)
     terminated, truncated = bool(step.terminateds[0]), bool(step.truncateds[0])
-    row = Row(step.next_obs.tobytes(), float(step.rewards[0]), terminated, truncated, step.valid is None)
+    info = {key: value for key, value in step.infos.get(0, {}).items() if isinstance(value, _SENT)}
+    row = Row(step.next_obs.tobytes(), float(step.rewards[0]), terminated, truncated, step.valid is None, info)
     return Answer(row, envs.obs.tobytes() if terminated or truncated else None, envs.faults)

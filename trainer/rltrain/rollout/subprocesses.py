@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any, Final
@@ -151,6 +151,7 @@ class ProcessEnvs:
         for index, process in enumerate(self._processes):
             process.ask("step", actions[index : index + 1])
         valid = np.ones(self.num_envs, bool)
+        infos: dict[int, Mapping[str, Any]] = {}
         for index in range(self.num_envs):
             row = self._answer(index)
             valid[index] = row is not None and row.valid
@@ -162,11 +163,13 @@ class ProcessEnvs:
             self._terminateds[index], self._truncateds[index] = row.terminated, row.truncated
             if self._terminateds[index] or self._truncateds[index]:
                 self._count_episode(index)
+                infos[index] = row.info
             elif valid[index]:
                 self._steps[index] += 1
                 if self._record:
                     self._actions[index].append(actions[index])
-        return Step(self._next_obs, self._rewards, self._terminateds, self._truncateds, None if valid.all() else valid)
+        rows = None if valid.all() else valid
+        return Step(self._next_obs, self._rewards, self._terminateds, self._truncateds, rows, infos)
 
     def restart(self) -> Array:
         begun = np.zeros(self.num_envs, bool)

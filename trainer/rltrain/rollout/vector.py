@@ -1,7 +1,7 @@
 """Stepping several environments as one, with exact transitions."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -13,6 +13,9 @@ from rltrain.rollout.environments import Env, Space, VectorEnv, make_env
 from rltrain.rollout.faults import Fault, all_finite, not_finite
 from rltrain.state import Array, State
 
+Infos = Mapping[int, Mapping[str, Any]]
+"""What environments said of their last step, by index of the environment."""
+
 
 class Step(NamedTuple):
     """What one step of all environments gave; rows are environments.
@@ -21,6 +24,7 @@ class Step(NamedTuple):
         next_obs: observations after the action, the final ones where an episode ended.
         rewards: float64; terminateds, truncateds: bool.
         valid: bool, False where the row is no transition but a reset or a failure; None if all are.
+        infos: of the episodes that ended.
     """
 
     next_obs: Array
@@ -28,6 +32,7 @@ class Step(NamedTuple):
     terminateds: Array
     truncateds: Array
     valid: Array | None
+    infos: Infos = {}
 
 
 class VectorEnvs(Protocol):
@@ -118,6 +123,7 @@ class EnvList:
         self._rewards = np.zeros(num_envs)
         self._terminateds = np.zeros(num_envs, bool)
         self._truncateds = np.zeros(num_envs, bool)
+        self._infos: list[Mapping[str, Any]] = [{}] * num_envs
         self._episodes = [begun] * num_envs
         self._steps = [0] * num_envs
         self._actions: list[list[Any]] = [[] for _ in range(num_envs)]
@@ -136,10 +142,14 @@ class EnvList:
         valid = self._failed_rows() if self.faults else None
         np.copyto(self.obs, self._next_obs)
         ended = self._terminateds | self._truncateds
+        infos: Infos = {}
         if np.count_nonzero(ended):
-            for index in np.flatnonzero(ended).tolist():
+            indexes = np.flatnonzero(ended).tolist()
+            # Copies: an environment may go on with the same.
+            infos = {index: dict(self._infos[index]) for index in indexes if isinstance(self._infos[index], dict)}
+            for index in indexes:
                 self._reset(index)
-        return Step(self._next_obs, self._rewards, self._terminateds, self._truncateds, valid)
+        return Step(self._next_obs, self._rewards, self._terminateds, self._truncateds, valid, infos)
 
     def restart(self) -> Array:
         begun = np.zeros(self.num_envs, bool)
@@ -174,7 +184,7 @@ class EnvList:
 
     def _step(self, index: int, action: Any) -> None:
         try:
-            obs, reward, terminated, truncated, _ = self._envs[index].step(action)
+            obs, reward, terminated, truncated, self._infos[index] = self._envs[index].step(action)
             self._put(self._next_obs, index, obs)
             self._rewards[index] = reward
             self._terminateds[index] = terminated
@@ -267,7 +277,7 @@ class NextStepEnvs:
 
     def step(self, actions: Array) -> Step:
         try:
-            obs, rewards, terminateds, truncateds, _ = self._envs.step(actions)
+            obs, rewards, terminateds, truncateds, infos = self._envs.step(actions)
         except (Exception, SystemExit) as error:
             self._fail(type(error).__name__, f"{type(error).__name__}: {error}")
             none = np.zeros(self.num_envs, bool)
@@ -282,7 +292,8 @@ class NextStepEnvs:
             valid[env] = False
             rewards, terminateds, truncateds = rewards.copy(), terminateds.copy(), truncateds.copy()
             rewards[env], terminateds[env], truncateds[env] = 0.0, False, False
-        return Step(obs, rewards, terminateds, truncateds, valid)
+        ended = np.flatnonzero(self._ended).tolist() if infos else ()
+        return Step(obs, rewards, terminateds, truncateds, valid, {env: _info_of(infos, env) for env in ended})
 
     def restart(self) -> Array:
         self.faults = []
@@ -309,3 +320,9 @@ class NextStepEnvs:
     def _fail(self, kind: str, cause: str) -> None:
         message = f"environment {self._name!r} ({self.num_envs} as one vector) failed in worker {self._worker}: {cause}"
         self.faults.append(Fault(kind, message))
+
+
+def _info_of(infos: Mapping[str, Any], env: int) -> Mapping[str, Any]:
+    """One environment's part of a vector's infos, where `_key` says who has a `key`."""
+    own = {key: value for key, value in infos.items() if not key.startswith("_")}
+    return {key: value[env] for key, value in own.items() if np.any(infos.get(f"_{key}", ())[env : env + 1])}

@@ -1,13 +1,14 @@
 """RolloutWorker: a policy acting in its environments. Knows nothing of actors or processes."""
 
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from rltrain.api.config import PlanConfig, SamplingConfig
 from rltrain.api.errors import RltrainError
 from rltrain.api.job import EnvSpec
+from rltrain.callbacks import Callbacks, Episode
 from rltrain.models.spaces import action_mapping
 from rltrain.policies.base import Learned, Policy
 from rltrain.policies.group import PolicyGroup
@@ -80,6 +81,7 @@ class RolloutWorker:
         )
         self._actor: Actor | GroupActor | None = None
         self._collector: Collector | MultiAgentCollector | None = None
+        self._callbacks: Callbacks | None = None
         if envs is not None:
             self._begin_sampling(envs)
 
@@ -99,8 +101,12 @@ class RolloutWorker:
         return self.policy.postprocess(batch)
 
     def drain_episodes(self) -> list[EpisodeRecord]:
-        """Episodes finished since the last call."""
-        return self._collector.drain_episodes() if self._collector else []
+        """Episodes finished since the last call, each of which the user's callback has been told of.
+
+        Raises:
+            CallbackFailed: the callback raised.
+        """
+        return [self._told(record) for record in self._collector.drain_episodes()] if self._collector else []
 
     def drain_faults(self) -> FaultReport:
         """Failures of environments since the last call."""
@@ -136,10 +142,6 @@ class RolloutWorker:
             if self.spec.serial:
                 self._actor.set_state(state["acting"])
 
-    def ping(self) -> bool:
-        """Answer, which shows that the worker was made and isn't stuck."""
-        return True
-
     def node_ip(self) -> str:
         """Address of this machine that others reach."""
         return socket.gethostbyname(socket.gethostname())
@@ -148,6 +150,12 @@ class RolloutWorker:
         """Close the environments."""
         if self._collector:
             self._collector.close()
+
+    def _told(self, record: EpisodeRecord) -> EpisodeRecord:
+        if self._callbacks is None:
+            self._callbacks = Callbacks(self.spec.config.callbacks)
+        episode = Episode(record.return_, record.length, self.spec.index, record.info, record.by_policy)
+        return replace(record, info={}, custom_metrics=self._callbacks.on_episode_end(episode))
 
     def _make_envs(self, count: int) -> VectorEnvs | ParallelEnvs:
         spec, env = self.spec, self.spec.env

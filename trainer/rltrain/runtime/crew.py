@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from rltrain.api.errors import InvalidInput, RltrainError, TooManyRestarts, TrainingFailed
+from rltrain.api.errors import CallbackFailed, InvalidInput, RltrainError, TooManyRestarts, TrainingFailed
 from rltrain.flow import Actor, ActorLost, Backend, Future, ShardFailure, get_metrics
 
 log = logging.getLogger(__name__)
@@ -134,7 +134,7 @@ class Crew:
             return
         self._failures[index] += 1
         get_metrics().counters[f"num_{self._noun}_failures"] += 1
-        if isinstance(cause, InvalidInput | TooManyRestarts):
+        if isinstance(cause, InvalidInput | TooManyRestarts | CallbackFailed):
             raise cause
         log.warning("%s %d failed and is made again: %s", self._noun, index, cause)
         if self._failures[index] >= self._patience.failures:

@@ -11,6 +11,7 @@ from rltrain.api.errors import CheckpointMismatch, RltrainError
 from rltrain.api.job import RLTrainingJob
 from rltrain.api.resolve import resolved_yaml
 from rltrain.api.status import Progress
+from rltrain.callbacks import Callbacks
 from rltrain.flow import Backend, MetricsContext, Signal
 from rltrain.flow.metrics import EPISODES, STEPS_SAMPLED, STEPS_TRAINED
 from rltrain.ops.report import Result, summarise
@@ -78,6 +79,7 @@ class Driver:
         self._backend = backend
         self._speed: float | None = None
         self._evaluated: Evaluation | None = None
+        self._callbacks = Callbacks(job.spec.config.callbacks)
         self._told = (float("-inf"), 0)
 
     @property
@@ -195,7 +197,8 @@ class Driver:
     def _report(self, result: Result, resumed: dict[str, object] | None, evaluation: Evaluation | None) -> None:
         self._speed = result.steps_per_second
         told = None if evaluation is None else evaluation.to_json()
-        self._observers.result(replace(result, resumed=resumed, evaluation=told))
+        result = replace(result, resumed=resumed, evaluation=told)
+        self._observers.result(replace(result, added=self._callbacks.on_train_result(result.to_json())))
 
     def _evaluate(self, training: Training) -> Evaluation | None:
         """Begin an evaluation where one is due; returns one that has ended."""

@@ -14,7 +14,7 @@ from rltrain.runtime.clocks import STEPS_PER_SECOND
 from rltrain.runtime.console import LiveConsole, PlainConsole
 from rltrain.runtime.interrupts import Interrupts
 from rltrain.runtime.observers import Observer
-from rltrain.runtime.preflight import check_environment
+from rltrain.runtime.preflight import check_environment, check_users_code
 from rltrain.runtime.result import RunResult
 from rltrain.runtime.roles import gpus_by_role, has_actors, slots_of
 from rltrain.runtime.rundir import RunDirectory
@@ -44,6 +44,7 @@ def run_locally(
     Raises:
         RltrainError: it can't begin or can't go on.
     """
+    check_users_code(job)
     check_environment(job)
     directory = RunDirectory(path, job.spec.checkpoint.keep)
     resume_from = job.spec.checkpoint.resume_from

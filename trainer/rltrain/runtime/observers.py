@@ -87,6 +87,8 @@ class TensorBoard(Silent):
             "trained_steps": result.trained_steps,
             **{f"exploration/{name}": value for name, value in result.exploration.items()},
             **{f"learner/{name}": value for name, value in result.info.get("learner", {}).items()},
+            **{f"custom_metrics/{name}": value for name, value in (result.custom_metrics or {}).items()},
+            **{f"added/{name}": value for name, value in result.added.items()},
             **{f"timers_ms/{name}": value for name, value in result.timers_ms.items()},
         }
         for name, value in values.items():

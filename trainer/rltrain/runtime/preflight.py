@@ -1,8 +1,18 @@
 """What can be refused before a run directory is made and Ray is started."""
 
+from rltrain.api.config import ReplayConfig
 from rltrain.api.job import RLTrainingJob
+from rltrain.callbacks import Callbacks
+from rltrain.ops import BeforeLearnOnBatch
 from rltrain.policies.registry import check_spaces
 from rltrain.rollout.parallel_envs import spaces_of
+
+
+def check_users_code(job: RLTrainingJob) -> None:
+    """Load what the config names. Raises InvalidManifest, CallbackFailed."""
+    config = job.spec.config
+    Callbacks(config.callbacks)
+    BeforeLearnOnBatch(config.before_learn_on_batch if isinstance(config, ReplayConfig) else None)
 
 
 def check_environment(job: RLTrainingJob) -> None:

@@ -112,6 +112,8 @@ class PlanConfig(ConfigModel):
     """Episodes of an evaluation, played greedily with seeds that training doesn't have."""
     evaluation_num_workers: NonNegativeInt = 0
     """Processes beside the driver that evaluate while training goes on; 0: the driver evaluates between two reports."""
+    callbacks: str | None = None
+    """`"package.module:Class"` with methods `on_episode_end` and `on_train_result`, either of them or both."""
     model: ModelConfig = ModelConfig()
     """The network."""
     compile: Literal["Auto", "Always", "Never"] = "Auto"
