@@ -53,7 +53,7 @@ def test_each_episode_is_told_once_where_it_was_sampled_and_its_metrics_are_repo
 
 
 def test_a_resumed_run_goes_on_with_its_custom_metrics(tmp_path: Path) -> None:
-    manifest = job(DQN, env=TELLING, config={**COUNTING, "metrics_num_episodes_for_smoothing": 20})
+    manifest = job(DQN, env=TELLING, config=COUNTING)
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     run_serially(manifest, whole)
     run_serially(manifest, parts, looks=60)
