@@ -85,12 +85,15 @@ def test_batches_stay_exact_and_whole_whatever_environments_do(
     make: Callable[[EnvSpec, int], VectorEnvs], kind: str, step: int, name: str
 ) -> None:
     each = collector(make(bad(kind, step, every=3), 3))
-    before = None
+    batches: list[Batch] = []
     for size in (40, 7, 1, 60, 33):
         batch = each.collect(size)
         assert batch.count == size
-        check_rows(batch, before)
-        before = batch
+        check_rows(batch, batches[-1] if batches else None)
+        batches.append(batch)
+    every = Batch.concat(batches)
+    episodes = np.unique(np.stack([every[c.EPS_ID], every[c.OBS][:, 0] * (1 << 20)]).astype(np.int64), axis=1)
+    assert len(np.unique(episodes[0])) == episodes.shape[1], "an episode's number is no other one's"
     report = each.drain_faults()
     assert {fault.kind for fault in report.restarts} == {name}
     assert (report.episodes_dropped > 0) == (step > (0 if make is native else 1))
