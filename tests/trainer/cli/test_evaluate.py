@@ -1,11 +1,14 @@
 """`rltrain evaluate` takes what a run has left, tells what it can't take, and says the same each time."""
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from PIL import Image, ImageSequence
 
+from probes.envs import Const
 from rltrain.cli.main import _run
 from trainer.runtime.runs import DQN, job, run_serially
 
@@ -91,3 +94,71 @@ def test_checkpoint_that_lost_its_marker_is_broken_and_not_unknown(
     code, _, err = evaluate(broken)
     assert code == 1
     assert "checkpoint.json is missing" in err
+
+
+@pytest.mark.parametrize("suffix", [".mp4", ".gif"])
+def test_the_first_episode_is_filmed_and_the_scores_stay_what_they_are(
+    evaluate: Evaluate, trained: Path, tmp_path: Path, suffix: str
+) -> None:
+    import imageio.v3 as iio
+
+    film = tmp_path / f"film{suffix}"
+    film.write_bytes(b"an older one")
+    plain = evaluate(trained, "--episodes", "3", "--json")
+    assert evaluate(trained, "--episodes", "3", "--video", film, "--json") == plain
+    alone = json.loads(evaluate(trained, "--episodes", "1", "--json")[1])
+    frames = iio.imread(film)
+    shown = alone["episode_length_mean"] + 1  # its beginning, and what came of each step
+    if suffix == ".gif":  # which shows frames that are alike as one, for longer
+        with Image.open(film) as gif:
+            assert sum(frame.info["duration"] for frame in ImageSequence.Iterator(gif)) == shown * 20
+    else:
+        assert len(frames) == shown
+    assert frames.shape[1:] == (400, 600, 3)
+    assert len({frame.tobytes() for frame in frames}) > len(frames) // 2
+    assert [path.name for path in tmp_path.iterdir()] == [film.name]
+
+
+@pytest.mark.parametrize(
+    ("file", "words"),
+    [
+        ("film.avi", "is no video: its name must end in .mp4 or .gif"),
+        ("nowhere/film.mp4", "can't be written: No such file or directory"),
+        ("folder.gif", "can't be written: it is a folder"),
+    ],
+)
+def test_a_film_that_cannot_be_written_is_told_before_anything_is_played(
+    evaluate: Evaluate, tmp_path: Path, file: str, words: str
+) -> None:
+    (tmp_path / "folder.gif").mkdir()
+    code, out, err = evaluate("no-run", "--video", tmp_path / file)
+    assert (code, out) == (2, "")
+    assert words in err
+
+
+def test_a_film_needs_its_extra(evaluate: Evaluate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
+    code, _, err = evaluate("no-run", "--video", tmp_path / "film.mp4")
+    assert code == 2
+    assert "videos need imageio_ffmpeg, which isn't installed: pip install 'rltrain[video]'" in err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("env", "words"),
+    [("probes.envs:Const", "takes no render_mode"), ("trainer.cli.test_evaluate:Blind", "render() gives no image")],
+)
+def test_an_environment_that_cannot_be_filmed_says_so(evaluate: Evaluate, tmp_path: Path, env: str, words: str) -> None:
+    run_serially(job(DQN, env={"id": env}, stop={"envSteps": 20}), tmp_path / "run")
+    code, out, err = evaluate(tmp_path / "run", "--video", tmp_path / "film.mp4")
+    assert (code, out) == (2, "")
+    assert words in err
+    assert not (tmp_path / "film.mp4").exists()
+
+
+class Blind(Const):
+    """Takes a render mode, and shows nothing."""
+
+    def __init__(self, render_mode: str | None = None) -> None: ...
+
+    def render(self) -> None: ...

@@ -22,6 +22,9 @@ def evaluate(
     ],
     episodes: Annotated[int, typer.Option(min=1, help="Episodes to play.")] = 100,
     best: Annotated[bool, typer.Option("--best", help="The run's best checkpoint, not its newest.")] = False,
+    video: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Film the first episode, as .mp4 or .gif.", show_default=False)
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the episodes; none was trained on.")] = 0,
     output: Json = None,
     json_: Annotated[bool, typer.Option("--json", help="The same as -o json.")] = False,
@@ -36,7 +39,7 @@ def evaluate(
     except ModuleNotFoundError as error:
         raise missing_extra(error) from error
     with playing(episodes) as watch:
-        evaluated = evaluate_checkpoint(path, episodes, seed, watch, best=best)
+        evaluated = evaluate_checkpoint(path, episodes, seed, watch, best=best, video=video)
     if json_ or output == "json":
         typer.echo(json.dumps(evaluated.to_json()))
     else:

@@ -11,10 +11,13 @@ from rltrain.api.errors import CheckpointUnusable, InvalidInput, InvalidManifest
 from rltrain.api.finite import finite
 from rltrain.api.load import load_text
 from rltrain.api.nearest import question
+from rltrain.rollout.collector import EpisodeRecord
 from rltrain.rollout.evaluation import Scores, Watch, evaluate
+from rltrain.rollout.filming import filmed, frames_a_second
 from rltrain.rollout.worker import RolloutWorker, WorkerSpec
 from rltrain.runtime.checkpoint import MARKER, Checkpoint, find_checkpoint
 from rltrain.runtime.rundir import RunDirectory
+from rltrain.runtime.video import Film
 from rltrain.state import Array
 
 
@@ -68,16 +71,30 @@ def learned_weights(checkpoint: Checkpoint) -> dict[str, Array]:
 
 
 def evaluate_checkpoint(
-    path: Path, episodes: int, seed: int, watch: Watch | None = None, *, best: bool = False
+    path: Path,
+    episodes: int,
+    seed: int,
+    watch: Watch | None = None,
+    *,
+    best: bool = False,
+    video: Path | None = None,
 ) -> Evaluated:
     """Play episodes with the policy of a checkpoint, or of a run directory's newest whole one or best one.
 
+    Args:
+        video: where a film of the first episode goes.
+
     Raises:
-        RltrainError: see `trained_worker`.
+        RltrainError: see `trained_worker`, `Film` and `frames_a_second`.
     """
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
-    worker, checkpoint = trained_worker(path, best=best)
-    records = evaluate(worker.policy, worker.spec.env, episodes, seed, watch=watch)
+    if video is None:
+        worker, checkpoint = trained_worker(path, best=best)
+        records = evaluate(worker.policy, worker.spec.env, episodes, seed, watch=watch)
+    else:
+        with Film(video) as film:
+            worker, checkpoint = trained_worker(path, best=best)
+            records = _evaluate_on_film(worker, film, episodes, seed, watch)
     return Evaluated(
         Scores.of(records),
         seed=seed,
@@ -85,6 +102,18 @@ def evaluate_checkpoint(
         env_steps=checkpoint.summary.env_steps,
         checkpoint=str(checkpoint.path),
     )
+
+
+def _evaluate_on_film(
+    worker: RolloutWorker, film: Film, episodes: int, seed: int, watch: Watch | None
+) -> list[EpisodeRecord]:
+    """The first episode on film, and the others after it: who plays which makes no difference."""
+    env = worker.spec.env
+    film.begin(frames_a_second(env))
+    records = evaluate(worker.policy, filmed(env, film.add), 1, seed)
+    if episodes > 1:
+        records += evaluate(worker.policy, env, episodes - 1, seed, first=1, watch=watch)
+    return records
 
 
 def _checkpoint_at(path: Path, best: bool) -> Checkpoint:
