@@ -76,7 +76,11 @@ def refusal(text: str) -> str:
         ("DQN", "checkpoint: {storage: {claim: a, size: 1Gi}}", "give either claim, or size"),
         ("DQN", "head: {resources: {limits: {memory: 4GB}}}", "should match"),
         ("DQN", "head: {resources: {limits: {cpu: 0.5}}}", "must be of type integer,string"),
-        ("DQM", "seed: 1", 'Unsupported value: "DQM": supported values: '),
+        ("DQM", "seed: 1", "plan must be one of Apex, ApexClassic, CQL, DDPPO, DQN, OffPolicy, or one's own"),
+        ("my-plans:mine", "basePlan: DQN", "or one's own as package.module:function"),
+        ("my_plans:mine", "seed: 1", "basePlan is needed with a plan of one's own"),
+        ("DQN", "basePlan: DQN", "basePlan is needed with a plan of one's own"),
+        ("my_plans:mine", "basePlan: DQN\n  workers: {replicas: 2}", "spec.workers belongs to plan"),
     ],
 )
 def test_what_the_schema_can_see_is_refused_by_apply_and_by_validate(plan: str, line: str, words: str) -> None:
@@ -97,7 +101,7 @@ def test_name_at_the_limit_is_taken() -> None:
 
 
 def test_every_good_manifest_of_ours_is_taken() -> None:
-    for path in sorted((ROOT / "examples").glob("*.yaml")):
+    for path in sorted((ROOT / "examples").rglob("*.yaml")):
         done = dry_run(path.read_text())
         assert done.returncode == 0, done.stderr
 

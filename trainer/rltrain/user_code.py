@@ -24,11 +24,16 @@ def import_module(name: str) -> ModuleType:
     Raises:
         ImportError: there is none, or it can't be imported.
     """
+    extend_path()
+    return importlib.import_module(name)
+
+
+def extend_path() -> None:
+    """Find what lies in the user's folders, after what is installed."""
     for folder in filter(None, os.environ.get(FOLDERS, "").split(os.pathsep)):
         if folder not in sys.path:
             sys.path.append(folder)
             importlib.invalidate_caches()
-    return importlib.import_module(name)
 
 
 def load(reference: str, field: str, kind: str) -> Any:

@@ -162,6 +162,17 @@ def test_code_from_a_configmap_is_on_the_path_of_every_pod() -> None:
         assert env(made_for, role)["PYTHONPATH"] == "/code"
 
 
+def test_ones_own_plan_has_the_pods_of_its_base_with_the_code_on_their_path() -> None:
+    code = {"configMap": {"name": "my-plans"}}
+    made_for = job("my_plans:mine", basePlan="Apex", replay={"replicas": 1}, learners={"replicas": 1}, code=code)
+
+    for role in ("head", "rollouts", "replay", "learners"):
+        assert env(made_for, role)["PYTHONPATH"] == "/code"
+    (manifest,) = (m for m in render(made_for, CONFIG) if m["metadata"]["name"] == "cartpole-manifest")
+    assert "plan: my_plans:mine" in manifest["data"]["job.yaml"]
+    assert "basePlan: Apex" in manifest["data"]["job.yaml"]
+
+
 def test_code_from_a_claim_is_mounted_read_only_at_its_folder() -> None:
     spec = pod(job(code={"claim": {"name": "home", "path": "/me/code/"}}), "rollouts")["spec"]
 

@@ -1,7 +1,7 @@
 """A manifest's tree against the models: everything that is wrong with it, in plain words."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, get_args
 
 from pydantic import ValidationError
@@ -72,14 +72,44 @@ def _plan_problems(root: Node, tree: dict[str, Any]) -> tuple[list[Problem], str
     if "plan" not in spec:
         return [problem(path, root.find(path)[0], f"is required: one of {plans}")], None, tree
     given = spec["plan"]
+    if isinstance(given, str) and re.fullmatch(names.PLAN_REFERENCE, given):
+        return _base_problems(root, tree)
     if isinstance(given, str) and given in PLAN_SPECS:
-        return [], given, tree
+        return list(_needless_base(root, spec)), given, tree
     message, hint = f"must be one of {plans}, not {_shown(given)}", None
+    if isinstance(given, str) and ":" in given:
+        hint = 'a plan of your own is "package.module:function"'
+        return [problem(path, root.find(path)[0], message, hint)], None, tree
     meant = hints.nearest_plan(given)
     if meant is not None:
         hint = question(meant)
         tree = {**tree, "spec": {**spec, "plan": meant}}
     return [problem(path, root.find(path)[0], message, hint)], meant, tree
+
+
+def _base_problems(root: Node, tree: dict[str, Any]) -> tuple[list[Problem], str | None, dict[str, Any]]:
+    """The same for ``spec.basePlan``, by which the rest is judged where the plan is the user's own."""
+    spec, path = tree["spec"], ("spec", "basePlan")
+    given = spec.get("basePlan")
+    if isinstance(given, str) and given in PLAN_SPECS:
+        return [], given, tree
+    plans = ", ".join(PLAN_SPECS)
+    mark = root.find(path)[0]
+    if given is None:
+        like = f"the built-in plan whose config, roles and context {spec['plan']} has; OffPolicy suits most"
+        return [problem(path, mark, f"is required with a plan of your own: one of {plans}", like)], None, tree
+    meant = hints.nearest_plan(given)
+    if meant is not None:
+        tree = {**tree, "spec": {**spec, "basePlan": meant}}
+    hint = None if meant is None else question(meant)
+    return [problem(path, mark, f"must be one of {plans}, not {_shown(given)}", hint)], meant, tree
+
+
+def _needless_base(root: Node, spec: dict[str, Any]) -> Iterator[Problem]:
+    path = ("spec", "basePlan")
+    if spec.get("basePlan") is not None:
+        message = f"is for plans of your own, and {spec['plan']} is built in"
+        yield problem(path, root.find(path)[0], message, 'leave it out, or set plan to your "package.module:function"')
 
 
 def _policy_problems(

@@ -18,6 +18,9 @@ _RENAMED: Final = {"ge": "minimum", "le": "maximum"}
 """What pydantic leaves as it is when a validator runs before the constraint."""
 _KEPT: Final = {"type", "description", "enum", "minimum", "maximum", "minItems", "maxItems", "maxLength", "pattern"}
 
+_BASE: Final = "(has(self.basePlan) ? self.basePlan : self.plan)"
+"""CEL for the built-in plan by which the rest is judged."""
+
 COLUMNS: Final = (
     ("Plan", "string", ".spec.plan"),
     ("State", "string", ".status.state"),
@@ -99,24 +102,20 @@ def _spec() -> Schema:
     merged = _merge_objects(list(specs.values()))
     merged["description"] = "What to train and how."
     merged["properties"]["config"]["description"] = "Options of the plan, with the keys that RLlib users know."
-    merged["properties"]["plan"] = {
-        "type": "string",
-        "enum": sorted(plans),
-        "description": "The execution plan.",
-    }
+    merged["properties"]["basePlan"].pop("nullable", None)
     merged["x-kubernetes-validations"] = [
-        _rule("self.plan == oldSelf.plan", "plan can't be changed: delete the job and create it anew", ".plan"),
+        *_own_plans(sorted(plans)),
         *_belonging("", {plan: set(spec["properties"]) for plan, spec in specs.items()}),
         *_belonging("config", {plan: set(config["properties"]) for plan, config in configs.items()}),
         *_by_policy({name: set(config["properties"]) for name, config in keys.items()}),
         *(
-            _rule(f"self.plan != '{plan}' || has(self.{key})", f"plan {plan} needs spec.{key}")
+            _rule(f"{_BASE} != '{plan}' || has(self.{key})", f"plan {plan} needs spec.{key}")
             for plan, spec in specs.items()
             for key in sorted(set(spec["required"]) - set(merged["required"]))
         ),
         *(
             _rule(
-                f"self.plan != '{plan}' || !has(self.config) || has(self.config.{key})",
+                f"{_BASE} != '{plan}' || !has(self.config) || has(self.config.{key})",
                 f"plan {plan} needs spec.config.{key}",
             )
             for plan, config in configs.items()
@@ -157,6 +156,25 @@ def _relations(spec: Schema) -> None:
     ]
 
 
+def _own_plans(built_in: list[str]) -> list[Schema]:
+    """A plan is a built-in one, or the user's own, which says like which of those it is."""
+    among = f"self.plan in {built_in}".replace('"', "'")
+    return [
+        _rule("self.plan == oldSelf.plan", "plan can't be changed: delete the job and create it anew", ".plan"),
+        _rule(f"{_BASE} == {_BASE.replace('self', 'oldSelf')}", "basePlan can't be changed", ".basePlan"),
+        _rule(
+            f"{among} || self.plan.matches('{names.PLAN_REFERENCE}')",
+            f"plan must be one of {', '.join(built_in)}, or one's own as package.module:function",
+            ".plan",
+        ),
+        _rule(
+            f"({among}) != has(self.basePlan)",
+            "basePlan is needed with a plan of one's own, as the built-in plan whose config and roles it has, and "
+            "with no other",
+        ),
+    ]
+
+
 def _belonging(section: str, keys: dict[str, set[str]]) -> list[Schema]:
     """A rule for each key that not every plan has."""
     parent = f"self.{section}" if section else "self"
@@ -169,7 +187,7 @@ def _belonging(section: str, keys: dict[str, set[str]]) -> list[Schema]:
         path = ".".join(part for part in ("spec", section, key) if part)
         rules.append(
             _rule(
-                f"self.plan in {owners} || {guard}!has({parent}.{key})".replace('"', "'"),
+                f"{_BASE} in {owners} || {guard}!has({parent}.{key})".replace('"', "'"),
                 f"{path} belongs to plan {' or '.join(owners)}",
             )
         )

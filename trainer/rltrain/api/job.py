@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from rltrain.api import names
 from rltrain.api.base import Int, Model, NonNegativeInt, PositiveFloat, PositiveInt
@@ -127,9 +127,16 @@ class EnvFromSource(Model):
     """The Secret."""
 
 
+PlanName = Literal["Apex", "ApexClassic", "CQL", "DDPPO", "DQN", "OffPolicy"]
+
+
 class SpecBase(Model):
     """What every plan's spec has."""
 
+    plan: Annotated[str, Field(max_length=200, examples=["DQN"])]
+    """The execution plan: a built-in one, or one's own, `"package.module:function"`."""
+    base_plan: PlanName | None = None
+    """Of one's own plan, the built-in one whose config, roles and context it has."""
     env: EnvSpec
     """The environment."""
     stop: Annotated[Stop, Field(examples=["{envSteps: 100000}"])]
@@ -155,6 +162,11 @@ class SpecBase(Model):
     run_policy: RunPolicy = RunPolicy()
     """Deadlines and restarts."""
 
+    @property
+    def base(self) -> str:
+        """The built-in plan that decides config, roles and context."""
+        return self.base_plan or self.plan
+
     @model_validator(mode="after")
     def _is_evaluated_where_it_matters(self) -> Self:
         config: PlanConfig | None = getattr(self, "config", None)
@@ -172,8 +184,6 @@ def _default_config(value: Any) -> Any:
 class DQNSpec(SpecBase):
     """A job with the DQN plan."""
 
-    plan: Literal["DQN"]
-    """The execution plan."""
     config: Annotated[DQNConfig, BeforeValidator(_default_config)] = DQNConfig()
     """The plan's own options."""
     rollouts: RolloutsRole = RolloutsRole()
@@ -183,8 +193,6 @@ class DQNSpec(SpecBase):
 class DDPPOSpec(SpecBase):
     """A job with the DD-PPO plan."""
 
-    plan: Literal["DDPPO"]
-    """The execution plan."""
     config: Annotated[DDPPOConfig, BeforeValidator(_default_config)] = DDPPOConfig()
     """The plan's own options."""
     workers: WorkersRole
@@ -203,8 +211,6 @@ class DDPPOSpec(SpecBase):
 class ApexSpec(SpecBase):
     """A job with the Ape-X plan."""
 
-    plan: Literal["Apex"]
-    """The execution plan."""
     config: Annotated[ApexConfig, BeforeValidator(_default_config)] = ApexConfig()
     """The plan's own options."""
     rollouts: ApexRolloutsRole = ApexRolloutsRole()
@@ -237,8 +243,6 @@ class ApexSpec(SpecBase):
 class ApexClassicSpec(SpecBase):
     """A job with the first Ape-X plan."""
 
-    plan: Literal["ApexClassic"]
-    """The execution plan."""
     config: Annotated[ApexClassicConfig, BeforeValidator(_default_config)] = ApexClassicConfig()
     """The plan's own options."""
     rollouts: ApexRolloutsRole = ApexRolloutsRole()
@@ -254,8 +258,6 @@ class ApexClassicSpec(SpecBase):
 class OffPolicySpec(SpecBase):
     """A job with the generic off-policy plan."""
 
-    plan: Literal["OffPolicy"]
-    """The execution plan."""
     config: Annotated[OffPolicyConfig, BeforeValidator(_default_config)]
     """The options of the algorithm that its `policy` names."""
     rollouts: RolloutsRole = RolloutsRole()
@@ -265,8 +267,6 @@ class OffPolicySpec(SpecBase):
 class CQLSpec(SpecBase):
     """A job with the CQL plan: it learns from a dataset, in the head."""
 
-    plan: Literal["CQL"]
-    """The execution plan."""
     config: Annotated[CQLConfig, BeforeValidator(_default_config)]
     """The plan's own options, with `input`, its dataset."""
 
@@ -293,7 +293,25 @@ PLAN_SPECS: dict[str, type[PlanSpec]] = {
     "DQN": DQNSpec,
     "OffPolicy": OffPolicySpec,
 }
-JobSpec = Annotated[PlanSpec, Field(discriminator="plan")]
+
+
+def _tag(spec: Any) -> str | None:
+    """Which of the specs it is, given as data or as a model."""
+    if isinstance(spec, SpecBase):
+        return spec.base
+    given = (spec.get("plan"), spec.get("basePlan")) if isinstance(spec, dict) else ()
+    return next((name for name in given if isinstance(name, str) and name in PLAN_SPECS), None)
+
+
+JobSpec = Annotated[
+    Annotated[ApexSpec, Tag("Apex")]
+    | Annotated[ApexClassicSpec, Tag("ApexClassic")]
+    | Annotated[CQLSpec, Tag("CQL")]
+    | Annotated[DDPPOSpec, Tag("DDPPO")]
+    | Annotated[DQNSpec, Tag("DQN")]
+    | Annotated[OffPolicySpec, Tag("OffPolicy")],
+    Discriminator(_tag),
+]
 
 
 class ObjectMeta(Model):

@@ -39,6 +39,9 @@ METRICS_EXPORT_PORT: Final = 6383
 MIN_WORKER_PORT: Final = 10002
 MAX_WORKER_PORT: Final = 10999
 
+PLAN_REFERENCE: Final = r"^[A-Za-z_][A-Za-z0-9_]*([.][A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_]*$"
+"""One's own plan: `package.module:function`."""
+
 MANIFEST_PATH: Final = "/etc/rltrain/job.yaml"
 DATA_PATH: Final = "/data"
 CODE_PATH: Final = "/code"

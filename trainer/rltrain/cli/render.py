@@ -61,7 +61,7 @@ def _origins(loaded: Loaded, file: str, output: str) -> str:
     rows = []
     for path, value, origin in origins(loaded.job, loaded.root):
         mark, _, _ = loaded.root.find(path)
-        place = _place(mark, file) if origin in ("file", "flag") else loaded.job.spec.plan if origin == "plan" else None
+        place = _place(mark, file) if origin in ("file", "flag") else loaded.job.spec.base if origin == "plan" else None
         rows.append((dotted(path), value, origin, place))
     if output == "json":
         keys = ("path", "value", "origin", "place")

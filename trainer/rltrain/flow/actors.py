@@ -4,6 +4,7 @@ from collections.abc import Callable, Generator, Sequence
 from inspect import isgenerator
 from typing import Any, Protocol
 
+from rltrain import user_code
 from rltrain.api.errors import TrainingFailed
 
 
@@ -104,6 +105,7 @@ class ActorHost:
     def __init__(self, factory: Callable[[], Any]) -> None:
         self._target: Any = None
         self._failure: Exception | None = None
+        user_code.extend_path()  # what it is asked to do may be written there
         try:
             self._target = factory()
         except Exception as error:

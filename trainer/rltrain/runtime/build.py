@@ -15,7 +15,8 @@ from rltrain.flow import Backend, Future, LocalIterator, MetricsContext, ShardFa
 from rltrain.flow.metrics import EPISODES, STEPS_SAMPLED, STEPS_TRAINED
 from rltrain.ops import ApexContext, PlanContext, Result
 from rltrain.ops.ranks import Rank
-from rltrain.plans.registry import PLANS, Plan
+from rltrain.plans.own import plan_of
+from rltrain.plans.registry import Plan
 from rltrain.replay.buffer import Buffer
 from rltrain.rollout.worker import RolloutWorker, WorkerSpec
 from rltrain.runtime.apex import make_learner, make_shards
@@ -58,15 +59,16 @@ class Training:
 
     Raises:
         UnknownEnvironment, EnvironmentFailed, UnsupportedSpace: before any actor is made.
+        InvalidManifest: the user's own plan can't be loaded, or makes no flow of results.
     """
 
     def __init__(self, job: RLTrainingJob, backend: Backend, metrics: MetricsContext) -> None:
         spec = job.spec
-        plan = PLANS[spec.plan]
+        plan = plan_of(spec)
         role = workers_role(job)
         wanted = replicas_of(role)
         worker = WorkerSpec(
-            plan=spec.plan,
+            plan=spec.base,
             env=spec.env,
             config=spec.config,
             seed=spec.seed,

@@ -52,7 +52,7 @@ def trained_worker(path: Path, *, best: bool = False) -> tuple[RolloutWorker, Ch
     except InvalidManifest as error:
         raise CheckpointUnusable(f"the manifest kept in a checkpoint isn't valid for this version:\n{error}") from error
     # As if others sampled: this worker then makes no environments of its own.
-    worker = RolloutWorker(WorkerSpec(spec.plan, spec.env, spec.config, spec.seed, num_workers=1))
+    worker = RolloutWorker(WorkerSpec(spec.base, spec.env, spec.config, spec.seed, num_workers=1))
     try:
         worker.set_weights(learned_weights(checkpoint))
     except (AssertionError, KeyError, TypeError, ValueError, AttributeError) as error:

@@ -13,7 +13,7 @@ GPU: Final = "nvidia.com/gpu"
 
 def roles_of(job: RLTrainingJob) -> dict[names.RoleName, Role]:
     """The blocks of the roles that the plan's actors take, its workers' first."""
-    return {name: getattr(job.spec, name) for name in PLANS[job.spec.plan].roles}
+    return {name: getattr(job.spec, name) for name in PLANS[job.spec.base].roles}
 
 
 def workers_role(job: RLTrainingJob) -> Role | None:
@@ -69,4 +69,4 @@ def has_actors(job: RLTrainingJob) -> bool:
     """Whether anything of the job lives outside of the driver."""
     config = job.spec.config
     evaluators = config.evaluation_num_workers if config.evaluation_interval else 0
-    return slots_of(job) > 0 or evaluators > 0 or PLANS[job.spec.plan].sharded
+    return slots_of(job) > 0 or evaluators > 0 or PLANS[job.spec.base].sharded
