@@ -32,7 +32,7 @@ def _load(reference: str) -> Callable[[Any], Any]:
     try:
         inspect.signature(function).bind(None)
     except TypeError as error:
-        hint = f"write it as def {function.__name__}(context: PlanContext) -> LocalIterator[Result]"
+        hint = f"write it as def {reference.rpartition(':')[2]}(context: PlanContext) -> LocalIterator[Result]"
         raise _refused(f"{reference} must take one argument, the plan's context: {error}", hint) from error
     loaded: Callable[[Any], Any] = function
     return loaded
