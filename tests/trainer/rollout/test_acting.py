@@ -12,8 +12,8 @@ from rltrain.policies.r2d2 import R2D2Policy
 from rltrain.rollout import columns as c
 from rltrain.rollout.batch import Batch
 from rltrain.rollout.evaluation import NUM_ENVS, evaluate
+from rltrain.rollout.native import NextStepEnvs
 from rltrain.rollout.recording import record
-from rltrain.rollout.vector import NextStepEnvs
 from rltrain.rollout.worker import RolloutWorker, WorkerSpec
 
 SHORT = EnvSpec(id="probes.envs:Short")

@@ -11,7 +11,8 @@ from rltrain.api.errors import MissingExtra, UnknownEnvironment
 from rltrain.api.job import AtariSpec, EnvSpec
 from rltrain.rollout import columns as c
 from rltrain.rollout.environments import make_env, make_native_vector
-from rltrain.rollout.vector import EnvList, NextStepEnvs
+from rltrain.rollout.native import NextStepEnvs
+from rltrain.rollout.vector import EnvList
 from rltrain.rollout.worker import RolloutWorker, WorkerSpec
 
 # Without chance, so that games can be compared.

@@ -9,7 +9,8 @@ import pytest
 from rltrain.api.job import EnvSpec
 from rltrain.rollout import columns as c
 from rltrain.rollout.collector import Act, Collector
-from rltrain.rollout.vector import EnvList, NextStepEnvs, VectorEnvs
+from rltrain.rollout.native import NextStepEnvs
+from rltrain.rollout.vector import EnvList, VectorEnvs
 from rltrain.state import Array
 
 

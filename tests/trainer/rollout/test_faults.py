@@ -15,7 +15,8 @@ from rltrain.rollout import columns as c
 from rltrain.rollout.batch import Batch
 from rltrain.rollout.collector import Collector
 from rltrain.rollout.faults import Fault, Tolerance
-from rltrain.rollout.vector import EnvList, NextStepEnvs, VectorEnvs
+from rltrain.rollout.native import NextStepEnvs
+from rltrain.rollout.vector import EnvList, VectorEnvs
 from rltrain.rollout.worker import RolloutWorker, WorkerSpec
 from rltrain.state import Array
 from trainer.rollout.test_collector import random_actions
@@ -139,6 +140,9 @@ def test_a_native_vector_is_made_again_as_a_whole() -> None:
     batch = each.collect(60)
     report = each.drain_faults()
     assert report.episodes_dropped > len(report.restarts)
+    message = report.restarts[0].message
+    assert "(3 as one vector) failed in worker 2, step 2 after its reset 0: environment " in message
+    assert message.endswith("'s reward isn't finite")
     assert set(batch[c.T][batch[c.TRUNCATEDS]].tolist()) <= {19}
 
 

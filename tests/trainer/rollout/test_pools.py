@@ -12,7 +12,7 @@ from rltrain.api.job import EnvSpec
 from rltrain.rollout import columns as c
 from rltrain.rollout.collector import Collector
 from rltrain.rollout.environments import make_env, make_native_vector
-from rltrain.rollout.vector import NextStepEnvs
+from rltrain.rollout.native import NextStepEnvs
 from rltrain.rollout.worker import RolloutWorker, WorkerSpec
 
 POOL = EnvSpec(id="envpool:CartPole-v1", kwargs={"max_episode_steps": 12})

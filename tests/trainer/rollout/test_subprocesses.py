@@ -88,6 +88,18 @@ def test_one_that_fails_is_replaced_whatever_it_does_and_the_others_go_on(kind: 
     assert not any(alive(pid) for pid in now)
 
 
+def test_a_step_that_got_no_answer_is_no_transition() -> None:
+    with processes(bad("die", 1, every=2), 2, seed=ONE_BAD) as envs:
+        envs.reset()
+        before = envs.obs.copy()
+        step = envs.step(np.zeros(2, np.int64))
+        assert step.valid is not None
+        assert step.valid.tolist() == [True, False]
+        np.testing.assert_array_equal(envs.obs[1], before[1])
+        assert np.isfinite(step.next_obs).all()
+        assert [fault.env for fault in envs.faults] == [1]
+
+
 def test_one_that_hangs_as_it_begins_is_replaced_too() -> None:
     spec = bad("hang", 0, every=2).model_copy(update={"step_timeout_seconds": 3.0})
     with processes(spec, 2, seed=ONE_BAD) as envs:

@@ -9,7 +9,8 @@ import pytest
 from rltrain.api.errors import CheckpointMismatch, EnvironmentFailed
 from rltrain.api.job import EnvSpec
 from rltrain.rollout.environments import VectorEnv
-from rltrain.rollout.vector import EnvList, NextStepEnvs, VectorEnvs, episode_seed
+from rltrain.rollout.native import NextStepEnvs
+from rltrain.rollout.vector import EnvList, VectorEnvs, episode_seed
 
 
 def env_list(env_id: str, count: int = 2, record: bool = True, **kwargs: object) -> EnvList:

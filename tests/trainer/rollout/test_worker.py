@@ -9,7 +9,7 @@ from rltrain.api.errors import UnsupportedSpace
 from rltrain.api.job import EnvSpec
 from rltrain.policies.registry import ACTION_SPACES
 from rltrain.rollout import columns as c
-from rltrain.rollout.vector import NextStepEnvs
+from rltrain.rollout.native import NextStepEnvs
 from rltrain.rollout.worker import RolloutWorker, WorkerSpec
 from rltrain.state import content_hash
 

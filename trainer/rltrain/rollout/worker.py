@@ -19,10 +19,11 @@ from rltrain.rollout.collector import Collector, EpisodeRecord
 from rltrain.rollout.environments import make_native_vector, native_from
 from rltrain.rollout.faults import NO_FAULTS, FaultReport, Tolerance
 from rltrain.rollout.multi_agent import MultiAgentCollector
+from rltrain.rollout.native import NextStepEnvs
 from rltrain.rollout.parallel_envs import ParallelEnvs, is_multi_agent, spaces_of
 from rltrain.rollout.seats import GroupActor
 from rltrain.rollout.subprocesses import ProcessEnvs
-from rltrain.rollout.vector import EnvList, NextStepEnvs, VectorEnvs
+from rltrain.rollout.vector import EnvList, VectorEnvs
 from rltrain.state import Array, State
 
 
