@@ -57,6 +57,7 @@ ROWS: Final[dict[str, Row]] = {
     "identity-ppo": Row(
         "PPO names what it sees", "identity", "learn/manifests/identity-ppo.yaml", (Want(2_000, at_least=90),)
     ),
+    "meeting": Row("DQN, two agents that meet", "meeting", "examples/meeting-dqn.yaml", (Want(6_000, at_least=28),)),
     "dqn": Row("DQN, CartPole", "dqn", "examples/cartpole-dqn.yaml", (Want(50_000, at_least=450),)),
     "ddppo": Row(
         "DD-PPO with 2 ranks, CartPole", "ddppo", "examples/cartpole-ddppo.yaml", (Want(100_000, at_least=450),)

@@ -54,7 +54,8 @@ class Roll(ParallelEnv):  # type: ignore[misc]
         self.agents = self._there(self._t)
         obs = {**{agent: self._obs(agent) for agent in self.agents}, **last}
         cut = {agent: ended[agent] and agent in self._truncate for agent in acted}
-        return obs, rewards, {agent: ended[agent] and not cut[agent] for agent in acted}, cut, {}
+        infos = {agent: {"last": agent} for agent in acted}
+        return obs, rewards, {agent: ended[agent] and not cut[agent] for agent in acted}, cut, infos
 
     def _there(self, t: int) -> list[str]:
         return [a for a, lives in self._lives.items() if any(first <= t < first + count for first, count in lives)]
@@ -63,6 +64,26 @@ class Roll(ParallelEnv):  # type: ignore[misc]
         life, first = max((i, first) for i, (first, _) in enumerate(self._lives[agent]) if first <= self._t)
         own, t = self.possible_agents.index(agent), self._t + later
         return np.array([own, life, t - first, t], np.float32)
+
+
+class Breaks(Roll):
+    """The same; in the fourth step of its second episode it raises, unless it has been made again."""
+
+    made = 0
+
+    def __init__(self, lives: Mapping[str, Sequence[tuple[int, int]]]) -> None:
+        super().__init__(lives)
+        Breaks.made += 1
+        self._resets, self._breaks = 0, Breaks.made % 4 in (1, 2)
+
+    def reset(self, seed: int | None = None, options: Any = None) -> tuple[Values, Values]:
+        self._resets += 1
+        return super().reset(seed, options)
+
+    def step(self, actions: Values) -> tuple[Values, Values, Values, Values, Values]:
+        if self._breaks and (self._resets, self._t) == (2, 3):
+            raise RuntimeError("this probe raises")
+        return super().step(actions)
 
 
 class Tell(ParallelEnv):  # type: ignore[misc]

@@ -180,6 +180,11 @@ def test_ranks_agree_on_the_largest_minibatch_count_and_refuse_unequal_fragments
         agree([Size(40, 4), Size(35, 4)])
 
 
+def test_ranks_agree_on_each_policys_largest_minibatch_count() -> None:
+    agree = agree_on_minibatches(40)
+    assert agree([Size(40, {"a": 4, "b": 0}), Size(40, {"a": 3, "b": 2})]) == {"a": 4, "b": 2}
+
+
 def in_weights(worker: RolloutWorker) -> None:
     """Their sum stays what it was."""
     weights = worker.get_weights()

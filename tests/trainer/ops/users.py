@@ -1,6 +1,7 @@
 """A user's own functions."""
 
 from rltrain.rollout.batch import Batch
+from rltrain.rollout.multi_agent_batch import MultiAgentBatch
 
 
 def doubled(batch: Batch) -> Batch:
@@ -8,3 +9,12 @@ def doubled(batch: Batch) -> Batch:
 
 
 def forgotten(batch: Batch) -> None: ...
+
+
+SEEN: list[dict[str, int]] = []
+"""Rows of each policy in each train batch that `watched` was given."""
+
+
+def watched(batch: MultiAgentBatch) -> MultiAgentBatch:
+    SEEN.append({name: rows.count for name, rows in batch.policies.items()})
+    return batch

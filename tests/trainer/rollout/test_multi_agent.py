@@ -24,7 +24,9 @@ OWN = {"stays": "a", "goes": "b", "comes": "b", "twice": "c"}
 def worker(env_id: str, config: PlanConfig | None = None, plan: str = "DDPPO", **kwargs: Any) -> RolloutWorker:
     options = {"multiagent": kwargs.pop("multiagent", None)}
     config = config or DDPPOConfig(rollout_fragment_length=9, num_envs_per_worker=2, **options)
-    return RolloutWorker(WorkerSpec(plan, EnvSpec(id=env_id, kwargs=kwargs), config, seed=3, index=2, serial=True))
+    max_restarts = kwargs.pop("max_restarts", 0)
+    env = EnvSpec(id=env_id, kwargs=kwargs, max_restarts=max_restarts)
+    return RolloutWorker(WorkerSpec(plan, env, config, seed=3, index=2, serial=True))
 
 
 def roll(policies: dict[str, str] = OWN, **kwargs: Any) -> RolloutWorker:
@@ -90,10 +92,14 @@ def test_only_a_terminated_agent_may_go_without_a_last_observation() -> None:
 def test_an_episodes_return_is_the_sum_over_agents_and_a_policys_the_mean_of_its_own() -> None:
     each = roll()
     collected(each, 2 * 7)
-    for record in each.drain_episodes():
+    assert each._collector is not None
+    records = each._collector.drain_episodes()
+    assert len(records) == 2
+    for record in records:
         assert record.length == 6
         assert record.return_ == 6 * 1 + 2 * 2 + 3 * 3 + 4 * 4
         assert record.by_policy == {"a": 6.0, "b": (4 + 9) / 2, "c": 16.0}
+        assert record.info == {agent: {"last": agent} for agent in ("stays", "comes", "twice")}
 
 
 def test_a_sample_has_exactly_fragment_times_environments_env_steps() -> None:
@@ -182,6 +188,39 @@ def test_what_an_environment_must_not_do_is_refused_with_its_place(kind: str, wo
     place = rf"'probes.agents:Odd' failed in worker 2, environment 0, step 2 of its episode 0 \(seed \d+\): .*{words}"
     with pytest.raises(EnvironmentFailed, match=place):
         each.sample()
+
+
+def test_of_an_environment_that_fails_its_open_episode_is_taken_back_and_counted_and_batches_stay_exact() -> None:
+    lives = {"stays": [(0, 6)], "goes": [(0, 2)]}
+    each = worker(
+        "probes.agents:Breaks",
+        multiagent=MultiAgentConfig(policy_mapping={"stays": "a", "goes": "b"}),
+        lives=lives,
+        max_restarts=9,
+    )
+    whole: dict[int, int] = {}
+    for size in (9, 4, 1, 20, 14):
+        batch = collected(each, size)
+        assert batch.count == size
+        steps = batch.policies["a"][c.ENV_STEP]
+        np.testing.assert_array_equal(np.sort(steps), np.arange(size))
+        for eps_id in batch.policies["a"][c.EPS_ID].tolist():
+            whole[eps_id] = whole.get(eps_id, 0) + 1
+        both = {int(a): b for a, b in zip(steps, batch.policies["a"][c.OBS][:, 3], strict=True)}
+        for step, t in zip(batch.policies["b"][c.ENV_STEP], batch.policies["b"][c.OBS][:, 3], strict=True):
+            assert both[int(step)] == t, "rows of one env step have its number"
+    report, finished = each.drain_faults(), each.drain_episodes()
+    assert {fault.kind for fault in report.restarts} == {"RuntimeError"}
+    assert len(report.restarts) == report.episodes_dropped == 2, "each environment, once"
+    assert {record.length for record in finished} == {6}
+    # Of a dropped episode nothing is left but what an earlier batch had: 9 steps of two environments are 5 and 4.
+    assert sum(count < 6 for count in whole.values()) <= 2 + 2
+
+
+def test_failures_beyond_the_limit_end_the_worker() -> None:
+    each = worker("probes.agents:Odd", kind="raise", max_restarts=3)
+    with pytest.raises(EnvironmentFailed, match=r"this probe raises; .* have failed 4 times .*maxRestarts allows 3"):
+        collected(each, 100)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,9 @@ from rltrain.ops.ranks import Rank
 from rltrain.runtime.build import Training
 from rltrain.runtime.collecting import collect
 from rltrain.runtime.evaluation import evaluate_checkpoint
+from rltrain.runtime.state_files import read_state
 from rltrain.state import content_hash
+from trainer.ops import users
 from trainer.runtime.runs import APEX, APEX_CLASSIC, CQL, DDPPO, DQN, SAC, job, marker, results, run_serially
 from trainer.runtime.test_recurrent_runs import R2D2
 
@@ -188,21 +190,34 @@ def test_a_resume_with_other_policies_is_refused(tmp_path: Path) -> None:
         run_serially(other, tmp_path, resume=True)
 
 
-def doubled(batch: Any) -> Any:
-    """A user's function over train batches."""
-    SEEN.append({name: rows.count for name, rows in batch.policies.items()})
-    return batch
-
-
-SEEN: list[dict[str, int]] = []
-
-
 def test_users_function_sees_batches_by_policy(tmp_path: Path) -> None:
-    SEEN.clear()
-    run_serially(variant(DQN, before_learn_on_batch="trainer.runtime.test_multi_agent_runs:doubled"), tmp_path)
-    import trainer.runtime.test_multi_agent_runs as module
+    users.SEEN.clear()
+    run_serially(variant(DQN, before_learn_on_batch="trainer.ops.users:watched"), tmp_path)
+    assert users.SEEN
+    assert all(set(each.values()) == {16} for each in users.SEEN)
+    assert max(len(each) for each in users.SEEN) == 2
 
-    seen = module.SEEN
-    assert seen
-    assert all(set(each.values()) == {16} for each in seen)
-    assert np.unique([len(each) for each in seen]).max() == 2
+
+def test_evaluations_during_training_play_all_policies(tmp_path: Path) -> None:
+    run_serially(variant(DQN, evaluation_interval=1, evaluation_num_episodes=3), tmp_path)
+    told = [line["evaluation"] for line in results(tmp_path) if "evaluation" in line]
+    assert told
+    assert all(each["episode_length_mean"] == 20 for each in told)
+
+
+def test_learners_that_share_each_batch_learn_what_one_learns(tmp_path: Path) -> None:
+    """Priorities and rows are shared out by policy; what is left of differences is rounding."""
+    hashes = {}
+    for learners in (1, 2):
+        spec = {**APEX, "env": TELL, "learners": {"replicas": learners}}
+        manifest = job(spec, config={"multiagent": TWO, "lr": 1e-3}, stop={"envSteps": 400})
+        run_serially(manifest, tmp_path / str(learners))
+        state = read_state(Path(newest(tmp_path / str(learners))), "learner")["policy"]
+        hashes[learners] = {name: state["weights"][name] for name in ("a", "b")}
+    for name, weights in hashes[1].items():
+        for key, value in weights.items():
+            np.testing.assert_allclose(hashes[2][name][key], value, atol=2e-3)
+
+
+def newest(path: Path) -> Path:
+    return max((path / "checkpoints").iterdir())

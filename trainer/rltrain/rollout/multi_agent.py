@@ -1,15 +1,17 @@
 """MultiAgentCollector: steps environments with several agents and cuts what they do into batches by policy."""
 
+from collections import deque
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from rltrain.api.errors import EnvironmentFailed, RltrainError, TooManyRestarts
 from rltrain.policies.group import PolicyGroup
 from rltrain.rollout import columns as c
 from rltrain.rollout.batch import Batch
 from rltrain.rollout.collector import EpisodeRecord
-from rltrain.rollout.faults import NO_FAULTS, FaultReport
+from rltrain.rollout.faults import Fault, FaultReport, Tolerance
 from rltrain.rollout.multi_agent_batch import MultiAgentBatch
 from rltrain.rollout.parallel_envs import AgentsStep, ParallelEnvs
 from rltrain.rollout.seats import GroupActor, Seats
@@ -64,47 +66,61 @@ class _Track:
                 self.was_there[row] = True
                 self.t[row] += 1
 
-    def take(self, num_envs: int) -> Batch:
-        """All steps so far, each agent's together and in order."""
-        mask = np.stack(self._taken, axis=1)
+    def take(self, number: Array, carried: Array) -> Batch:
+        """The steps so far, each agent's together and in order.
+
+        Args:
+            number: int64 (steps, envs), of each env step in the batch; -1 of those that aren't part of it.
+            carried: bool (envs,), environments whose last step is left for the next batch.
+        """
+        of_env = np.arange(len(self.t)) // len(self.seats.agents)
+        number = number.T[of_env]
+        mask = np.stack(self._taken, axis=1) & (number >= 0)
         columns = {name: np.stack([step[name] for step in self._steps], axis=1)[mask] for name in self._steps[0]}
-        of_env = np.arange(len(mask)) // len(self.seats.agents)
-        columns[c.ENV_STEP] = (np.arange(mask.shape[1]) * num_envs + of_env[:, None])[mask]
-        self._steps, self._taken = [], []
+        columns[c.ENV_STEP] = number[mask]
+        kept = len(self._steps) - int(carried.any())
+        self._steps, self._taken = self._steps[kept:], self._taken[kept:]
         return Batch(columns)
 
 
 class MultiAgentCollector:
     """Transitions of one worker's environments, in batches by policy.
 
+    Of an environment that fails, the steps of its open episode are taken back, as far as no batch has them yet.
+
     Args:
-        actor: acts on the seats.
-        seats: of each policy.
+        tolerance: of failures; by default the first one is raised.
+
+    Raises:
+        TooManyRestarts: environments fail more often than that; also of `collect`.
     """
 
-    def __init__(self, envs: ParallelEnvs, group: PolicyGroup, worker: int) -> None:
+    def __init__(self, envs: ParallelEnvs, group: PolicyGroup, worker: int, tolerance: Tolerance | None = None) -> None:
         self._envs = envs
+        self._tolerance = tolerance or Tolerance()
         self._tracks = {name: _Track(Seats(group.roster, name, envs.num_envs)) for name in group.policies}
         self.actor = GroupActor(group, {name: track.seats for name, track in self._tracks.items()}, explore=True)
         self._episodes = worker * c.EPISODES_PER_WORKER
         self._lengths = [0] * envs.num_envs
         self._finished: list[EpisodeRecord] = []
+        self._faults: list[Fault] = []
+        self._steps = self._dropped = self._ready = 0
+        self._valid: list[Array] = []
         for index in range(envs.num_envs):
             self._begin(index)
 
     def collect(self, count: int) -> MultiAgentBatch:
-        """As many env steps, the same number of each environment.
-
-        Raises:
-            EnvironmentFailed: an environment raised or returned what it must not.
-            ValueError: they can't be shared out evenly.
-        """
-        steps, rest = divmod(count, self._envs.num_envs)
-        if rest:
-            raise ValueError(f"{count} steps of {self._envs.num_envs} environments")
-        for _ in range(steps):
+        """Exactly so many env steps, each environment's in order."""
+        while self._ready < count:
             self._step()
-        return MultiAgentBatch({name: track.take(self._envs.num_envs) for name, track in self._tracks.items()}, count)
+        valid = np.stack(self._valid)
+        self._ready = surplus = self._ready - count
+        carried = np.zeros(self._envs.num_envs, bool)
+        carried[np.flatnonzero(valid[-1])[-surplus:] if surplus else []] = True
+        valid[-1] &= ~carried
+        number = np.where(valid, valid.cumsum().reshape(valid.shape) - 1, -1)
+        self._valid = [carried] if surplus else []
+        return MultiAgentBatch({name: track.take(number, carried) for name, track in self._tracks.items()}, count)
 
     def drain_episodes(self) -> list[EpisodeRecord]:
         """Episodes finished since the last call."""
@@ -112,8 +128,10 @@ class MultiAgentCollector:
         return finished
 
     def drain_faults(self) -> FaultReport:
-        """None: the first failure of an environment is raised."""
-        return NO_FAULTS
+        """Failures since the last call."""
+        report = FaultReport(tuple(self._faults), self._dropped)
+        self._faults, self._dropped = [], 0
+        return report
 
     def get_state(self) -> State:
         """Open episodes and counters; complete where the environments record their episodes."""
@@ -123,11 +141,15 @@ class MultiAgentCollector:
             "lengths": list(self._lengths),
             "tracks": {name: _open_episodes(track) for name, track in self._tracks.items()},
             "finished": [[record.return_, record.length, dict(record.by_policy)] for record in self._finished],
+            "steps": self._steps,
+            "faults": list(self._tolerance.seen),
         }
 
     def set_state(self, state: State, open_episodes: bool) -> None:
         """Go on from a saved state; without `open_episodes` all environments begin new ones."""
         self._envs.set_state(state["envs"])
+        self._steps = int(state["steps"])
+        self._tolerance.seen = deque(map(int, state["faults"]))
         self._episodes = int(state["episodes"])
         self._finished = [EpisodeRecord(float(r), int(length), by_policy) for r, length, by_policy in state["finished"]]
         for index, env in enumerate(self._envs.envs):
@@ -145,25 +167,53 @@ class MultiAgentCollector:
 
     def _step(self) -> None:
         rows = {name: self._tracks[name].open(*acted) for name, acted in self.actor.act().items()}
+        self._valid.append(np.zeros(self._envs.num_envs, bool))
+        self._steps += self._envs.num_envs
         for index, env in enumerate(self._envs.envs):
-            outcome = env.step(self.actor.actions(index))
+            try:
+                outcome = env.step(self.actor.actions(index))
+            except EnvironmentFailed as error:
+                self._take_back(index)
+                self._begin(index, error)
+                continue
+            self._valid[-1][index] = True
+            self._ready += 1
             self._lengths[index] += 1
             for name, track in self._tracks.items():
                 track.record(rows[name], index, outcome)
             if outcome.over:
-                self._end(index)
+                self._end(index, outcome.infos)
                 self._begin(index)
             else:
                 self._look(index, env.obs, rows)
 
-    def _begin(self, index: int) -> None:
-        """An environment's next episode."""
+    def _take_back(self, index: int) -> None:
+        """Drop an environment's open episode, whose next step has failed."""
+        self._dropped += bool(self._lengths[index])
+        for valid in self._valid[:-1][-self._lengths[index] or len(self._valid) :]:
+            self._ready -= int(valid[index])
+            valid[index] = False
+
+    def _begin(self, index: int, error: RltrainError | None = None) -> None:
+        """An environment's next episode; after an error the environment is made again first."""
         env = self._envs.envs[index]
-        env.begin()
         self._lengths[index] = 0
+        while True:
+            try:
+                if error is not None:
+                    fault = Fault(type(error.__cause__ or error).__name__, str(error), index)
+                    self._tolerance.bear(fault, self._steps)
+                    self._faults.append(fault)
+                    env.make_again()
+                env.begin()
+                break
+            except TooManyRestarts:
+                raise
+            except RltrainError as another:
+                error = another
         self._look(index, env.obs)
 
-    def _end(self, index: int) -> None:
+    def _end(self, index: int, info: Mapping[str, Any]) -> None:
         total, by_policy = 0.0, {}
         for name, track in self._tracks.items():
             mine = track.seats.of(index)
@@ -171,7 +221,7 @@ class MultiAgentCollector:
             total += float(returns.sum())
             if returns.size:
                 by_policy[name] = float(returns.mean())
-        self._finished.append(EpisodeRecord(total, self._lengths[index], by_policy))
+        self._finished.append(EpisodeRecord(total, self._lengths[index], by_policy, info))
 
     def _look(self, index: int, obs: Mapping[str, Array], step: Mapping[str, _Rows] | None = None) -> None:
         """Agents that are to act now, and whose own episodes begin: all of them without a `step` before."""

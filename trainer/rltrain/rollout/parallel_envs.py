@@ -1,5 +1,6 @@
 """Environments with several agents: PettingZoo's parallel ones, each of their episodes seeded by its number."""
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -35,6 +36,7 @@ class AgentsStep(NamedTuple):
 
     Attributes:
         next_obs: observations after the actions; missing of an agent that terminated and sees no more.
+        infos: what else the environment says.
         over: whether the episode is.
     """
 
@@ -42,6 +44,7 @@ class AgentsStep(NamedTuple):
     rewards: Mapping[str, float]
     terminateds: Mapping[str, bool]
     truncateds: Mapping[str, bool]
+    infos: Mapping[str, Any]
     over: bool
 
 
@@ -167,6 +170,12 @@ class AgentsEnv:
         self._steps += 1
         return step
 
+    def make_again(self) -> None:
+        """Replace an environment that has failed. Raises as `make_parallel_env` does."""
+        with contextlib.suppress(Exception, SystemExit):  # it is broken already
+            self._env.close()
+        self._env = make_parallel_env(self._spec, self._worker)
+
     def get_state(self) -> State:
         """The episode's number and, where recorded, all that was done in it."""
         actions = {name: np.asarray(taken, self.action_space[name].dtype) for name, taken in self._actions.items()}
@@ -193,7 +202,7 @@ class AgentsEnv:
         self._env.close()
 
     def _step(self, actions: Mapping[str, Any]) -> AgentsStep:
-        obs, rewards, terminateds, truncateds, _ = self._env.step(
+        obs, rewards, terminateds, truncateds, infos = self._env.step(
             {self._agents[name]: action for name, action in actions.items()}
         )
         seen: dict[str, Array] = {}
@@ -222,6 +231,7 @@ class AgentsEnv:
             {name: float(rewards[self._agents[name]]) for name in actions},
             {name: bool(terminateds[self._agents[name]]) for name in actions},
             {name: bool(truncateds[self._agents[name]]) for name in actions},
+            {name: infos.get(self._agents[name], {}) for name in actions},
             not self.obs,
         )
 

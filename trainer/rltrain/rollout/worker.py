@@ -177,7 +177,7 @@ class RolloutWorker:
     def _begin_sampling(self, envs: VectorEnvs | ParallelEnvs) -> Collector | MultiAgentCollector:
         if isinstance(envs, ParallelEnvs):
             assert isinstance(self.policy, PolicyGroup)
-            together = MultiAgentCollector(envs, self.policy, self.spec.index)
+            together = MultiAgentCollector(envs, self.policy, self.spec.index, Tolerance.of(self.spec.env))
             self._actor, self._collector = together.actor, together
             return together
         assert isinstance(self.policy, Policy)
