@@ -1,4 +1,4 @@
-"""Those plans that no other file runs, each with an example's algorithm in pods, from `kubectl apply` to its end."""
+"""Those plans that no other file runs, each as an example has it in pods, from `kubectl apply` to its end."""
 
 import pytest
 
@@ -23,6 +23,8 @@ def _jobs() -> dict[str, Object]:
         "classic": classic,
         "sac": example("pendulum-sac", "sac", **_FAST, rollouts={"replicas": 1}, stop={"envSteps": 500}),
         "r2d2": example("cartpole-r2d2", "r2d2", rollouts={"replicas": 1}, stop={"envSteps": 2000}),
+        "several": example("meeting-dqn", "several", rollouts={"replicas": 1}, stop={"envSteps": 2000}),
+        "own": example("own-plan/cartpole", "own", stop={"envSteps": 3000}),
         "cql": example(
             "pendulum-cql",
             "cql",
@@ -37,7 +39,8 @@ def _jobs() -> dict[str, Object]:
 @pytest.fixture(scope="module")
 def finished(shared: Kube) -> dict[str, Object]:
     """All of them, which ran side by side."""
-    shared.kubectl("create", "configmap", "dataset", f"--from-file={ROOT}/examples/data/{DATASET}")
+    for name, file in {"dataset": f"data/{DATASET}", "my-plans": "own-plan/my_plans.py"}.items():
+        shared.kubectl("create", "configmap", name, f"--from-file={ROOT}/examples/{file}")
     jobs = _jobs()
     shared.apply(*jobs.values())
     return {name: shared.wait_finished(name, timeout=600) for name in jobs}
