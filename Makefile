@@ -63,6 +63,10 @@ unit: $(VENV)/installed
 mutants: $(VENV)/installed ## break the plans' meaning in many small ways, and see each named test fail; ARGS=words chooses
 	PYTHONPATH=tests $(BIN)/python -m mutants $(ARGS)
 
+.PHONY: gpu-check
+gpu-check: $(VENV)/installed ## try the learner, NCCL and gloo on this machine's GPUs; says so where there are none
+	PYTHONPATH=tests $(BIN)/python -m gpu
+
 .PHONY: cluster
 cluster: $(VENV)/installed ## bring a test cluster up with the images in it: kind, or a node of this machine
 	$(TESTBED) up
