@@ -21,7 +21,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("rows", nargs="*", default=list(ROWS), help=f"of {', '.join(ROWS)}")
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=3, help="runs of each contender")
     parser.add_argument("--json", type=Path, default=ROOT / ".bench" / "results.json")
     arguments = parser.parse_args()
     unknown = set(arguments.rows) - ROWS.keys()
@@ -30,6 +30,7 @@ def main() -> None:
     figures = measure(arguments.rows, arguments.repeats)
     rows = report(figures)
     machine = {"cpus": os.cpu_count(), "processor": platform.processor(), "load": os.getloadavg()[0]}
+    arguments.json.parent.mkdir(exist_ok=True)
     arguments.json.write_text(json.dumps({"machine": machine, "repeats": arguments.repeats, "rows": rows}, indent=2))
     print(table(rows))
     if not all(row["within"] for row in rows):
@@ -41,10 +42,11 @@ def measure(names: Sequence[str], repeats: int) -> Figures:
     figures: Figures = {}
     for name in names:
         found: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
-        for repeat in range(repeats):
+        runs = min(repeats, ROWS[name].repeats)
+        for repeat in range(runs):
             for label, contender in ROWS[name].contenders.items():
                 result = run(contender)
-                print(f"{name} {repeat + 1}/{repeats} {label}: {result}", file=sys.stderr, flush=True)
+                print(f"{name} {repeat + 1}/{runs} {label}: {result}", file=sys.stderr, flush=True)
                 if result is not None:
                     found[label].append(result)
         figures[name] = found

@@ -1,25 +1,31 @@
 """What is measured: each row's contenders, which do the same work, and the ratios that are wanted of them."""
 
+import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).parent.parent
 CONTENDERS: Final = ROOT / "bench" / "contenders"
+PEERS: Final = Path(os.environ.get("RLTRAIN_BENCH_PEERS") or ROOT / ".bench")
+"""Where the peers' environments are."""
 SECONDS: Final = 15
+MEMORY_SECONDS: Final = 600
 
 
 @dataclass(frozen=True)
 class Contender:
-    """A script of `contenders/`, run by an environment's Python; its last line of output is JSON with its rates."""
+    """A script of `contenders/`, run by this Python or a peer's; its last line of output is JSON with its rates."""
 
     script: str
     arguments: tuple[str, ...]
-    environment: str = ".venv"
+    environment: str | None = None
 
     def command(self) -> list[str]:
         """As a process is started."""
-        return [str(ROOT / self.environment / "bin" / "python"), str(CONTENDERS / self.script), *self.arguments]
+        python = sys.executable if self.environment is None else str(PEERS / self.environment / "bin" / "python")
+        return [python, str(CONTENDERS / self.script), *self.arguments]
 
 
 @dataclass(frozen=True)
@@ -37,21 +43,22 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Row:
-    """One table row: contenders by name, and the ratios between them."""
+    """One table row: contenders by name, the ratios between them, and how often at most each contender is run."""
 
     about: str
     contenders: dict[str, Contender]
     ratios: tuple[Ratio, ...]
+    repeats: int = 10
 
 
-def ours(name: str, mode: str = "Always") -> Contender:
+def ours(name: str, mode: str = "Always", seconds: int = SECONDS) -> Contender:
     """A whole run of ours by the command line."""
-    return Contender("ours_training.py", (name, str(SECONDS), mode))
+    return Contender("ours_training.py", (name, str(seconds), mode))
 
 
 def peers(algorithm: str) -> dict[str, Contender]:
     """Stable-Baselines3 and RLlib."""
-    arguments, environment = (algorithm, str(SECONDS)), ".bench/sb3-rllib"
+    arguments, environment = (algorithm, str(SECONDS)), "sb3-rllib"
     return {
         "sb3": Contender("peer_sb3.py", arguments, environment),
         "rllib": Contender("peer_rllib.py", arguments, environment),
@@ -69,7 +76,7 @@ ROWS: Final[dict[str, Row]] = {
         {
             "ours": ours("ppo"),
             **peers("ppo"),
-            "sample_factory": Contender("peer_sample_factory.py", (str(SECONDS),), ".bench/sample-factory"),
+            "sample_factory": Contender("peer_sample_factory.py", (str(SECONDS),), "sample-factory"),
         },
         (
             Ratio("x SB3", "ours", "sb3"),
@@ -113,8 +120,23 @@ ROWS: Final[dict[str, Row]] = {
         (Ratio("seconds", "ours:first_update_s"),),
     ),
     "apex": Row(
-        "Ape-X, CartPole, 2 workers of 64 envs, one shard: sampled env steps/s",
-        {"ours": ours("apex")},
-        (Ratio("steps/s", "ours"), Ratio("trained/s", "ours:trained_per_s")),
+        "Ape-X, CartPole, 2 workers of 64 envs, one shard, batch 512: sampled env steps/s",
+        {"ours": ours("apex"), "alone": Contender("ours_learner.py", ("5",))},
+        (
+            Ratio("steps/s", "ours"),
+            Ratio("learner's idle share", "ours:idle"),
+            Ratio("updates/s x the learner alone", "ours:trained_per_s", "alone:trained_per_s"),
+        ),
+    ),
+    "delivery": Row(
+        "Ape-X that only samples, first priorities and delivery included: env steps a second of processor time",
+        {"ours": Contender("ours_delivery.py", ("10",))},
+        (Ratio("steps/s a core", "ours"),),
+    ),
+    "memory": Row(
+        f"Ape-X for {MEMORY_SECONDS} s: memory of all processes at the end, over that after a quarter of the time",
+        {"ours": ours("apex", seconds=MEMORY_SECONDS)},
+        (Ratio("growth", "ours:memory_growth"),),
+        repeats=1,
     ),
 }

@@ -1,6 +1,7 @@
 """rltrain: env steps a second of a whole run by the command line, from the lines of its results.
 
-Also the seconds from the command's start to the first update, and whether memory grows.
+Also the seconds from the command's start to the first update, the share of time in which an Ape-X learner had nothing
+to do, and how much more memory all processes hold at the end than after a quarter of the time.
 """
 
 import json
@@ -19,19 +20,17 @@ QUICK = {"timesteps_per_iteration": 200, "min_time_s_per_reporting": 1.0}
 DQN = {"model": {"fcnet_hiddens": [256], "fcnet_activation": "tanh"}, "hiddens": []}
 DDPPO = {"model": MLP_64, "sgd_minibatch_size": 50, "num_sgd_iter": 10}
 SAC = {"policy": "SAC", "learning_starts": 500, **QUICK}
-APEX = {"model": MLP_64, "hiddens": [], "num_envs_per_worker": 64, "n_step": 3, "learning_starts": 10_000, **QUICK}
+APEX = {
+    **{"model": MLP_64, "hiddens": [], "num_envs_per_worker": 64, "n_step": 3, "learning_starts": 10_000, **QUICK},
+    **{"buffer_size": 100_000, "optimizer": {"num_replay_buffer_shards": 1}},
+}
 
 SPECS: dict[str, dict[str, Any]] = {
     "dqn": {"plan": "DQN", "env": CARTPOLE, "config": DQN},
     "ppo": {"plan": "DDPPO", "env": CARTPOLE, "config": DDPPO, "workers": {"replicas": 2}},
     "ppo1": {"plan": "DDPPO", "env": CARTPOLE, "config": DDPPO, "workers": {"replicas": 1}},
     "sac": {"plan": "OffPolicy", "env": PENDULUM, "config": SAC},
-    "apex": {
-        "plan": "Apex",
-        "env": CARTPOLE,
-        "config": {**APEX, "buffer_size": 100_000, "optimizer": {"num_replay_buffer_shards": 1}},
-        "rollouts": {"replicas": 2},
-    },
+    "apex": {"plan": "Apex", "env": CARTPOLE, "config": APEX, "rollouts": {"replicas": 2}},
 }
 WARMUP = {"dqn": 1500, "ppo": 3000, "ppo1": 3000, "sac": 520, "apex": 20_000}
 
@@ -60,31 +59,58 @@ def main(name: str, seconds: float, mode: str) -> None:
 
 
 def watch(results: Path, process: "subprocess.Popen[bytes]", warmup: int, seconds: float, begun: float) -> Any:
-    """Steps a second between the first line after the warm-up and the last; nothing if the run ended before."""
-    first: dict[str, Any] | None = None
+    """Rates between the first line after the warm-up and the last; nothing if the run ended before."""
     to_update: float | None = None
-    cpu = 0.0
+    lines: list[dict[str, Any]] = []
+    cpu = quarter = 0.0
     while process.poll() is None:
         time.sleep(0.2)
-        lines = results.read_text().splitlines() if results.exists() else []
-        if not lines:
-            continue
-        last = json.loads(lines[-1]) if lines[-1].endswith("}") else json.loads(lines[-2])
-        if to_update is None and last["trained_steps"]:
+        written = results.read_text() if results.exists() else ""
+        told = [json.loads(line) for line in written[: written.rfind("\n") + 1].splitlines()]
+        if to_update is None and told and told[-1]["trained_steps"]:
             to_update = time.perf_counter() - begun
-        if first is None:
-            if last["env_steps"] >= warmup:
-                first, cpu = last, cpu_seconds(process.pid)
-        elif last["time_s"] - first["time_s"] >= seconds:
-            took = last["time_s"] - first["time_s"]
+        told = [line for line in told if line["env_steps"] >= warmup]
+        if told and not lines:
+            cpu = cpu_seconds(process.pid)
+        lines = told
+        passed = lines[-1]["time_s"] - lines[0]["time_s"] if lines else 0.0
+        if not quarter and passed >= seconds / 4:
+            quarter = resident(process.pid)
+        if passed >= seconds:
+            steps = lines[-1]["env_steps"] - lines[0]["env_steps"]
             return {
-                "steps_per_s": (last["env_steps"] - first["env_steps"]) / took,
-                "steps_per_cpu_s": (last["env_steps"] - first["env_steps"]) / (cpu_seconds(process.pid) - cpu),
-                "trained_per_s": (last["trained_steps"] - first["trained_steps"]) / took,
+                "steps_per_s": steps / passed,
+                "steps_per_cpu_s": steps / (cpu_seconds(process.pid) - cpu),
+                "trained_per_s": (lines[-1]["trained_steps"] - lines[0]["trained_steps"]) / passed,
                 "first_update_s": to_update,
-                "timers_ms": last["timers_ms"],
+                "idle": idle([line["timers_ms"] for line in lines]),
+                "memory_growth": resident(process.pid) / quarter,
+                "timers_ms": lines[-1]["timers_ms"],
             }
     return None
+
+
+def idle(timers: list[dict[str, float]]) -> float | None:
+    """Share of its time in which a learner beside the driver waited for a batch."""
+    waited = sum(each.get("learner_dequeue", 0.0) for each in timers)
+    overall = sum(each.get("learner_overall", 0.0) for each in timers)
+    return waited / overall if overall else None
+
+
+def resident(pid: int) -> float:
+    """Bytes that a process and all that it has started hold; of what they share each has its part."""
+    total, waiting = 0, [pid]
+    while waiting:
+        process = Path("/proc") / str(waiting.pop())
+        try:
+            rollup = (process / "smaps_rollup").read_text()
+            waiting += [
+                int(child) for task in (process / "task").iterdir() for child in (task / "children").read_text().split()
+            ]
+        except OSError:
+            continue  # it has ended
+        total += sum(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:"))
+    return 1024.0 * total
 
 
 def cpu_seconds(pid: int) -> float:

@@ -6,7 +6,6 @@ import time
 
 from rltrain.api.config import DQNConfig
 from rltrain.api.job import EnvSpec
-from rltrain.flow.ray_backend import RayBackend
 from rltrain.rollout.worker import RolloutWorker, WorkerSpec
 from rltrain.runtime.session import local_session, prepare_environment
 from rltrain.state import Array
@@ -29,6 +28,8 @@ def main(seconds: float) -> None:
     """Print the result as a line of JSON."""
     prepare_environment()
     with local_session(2):
+        from rltrain.flow.ray_backend import RayBackend  # Ray reads its settings when it is imported
+
         backend = RayBackend()
         actors = [backend.create(Holder, role="rollouts", index=index) for index in (1, 2)]
         policy = RolloutWorker(SPEC).policy
