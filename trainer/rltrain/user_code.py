@@ -18,6 +18,11 @@ def reach(*folders: Path) -> None:
     os.environ[FOLDERS] = os.pathsep.join(dict.fromkeys(str(folder.resolve()) for folder in folders))
 
 
+def folders() -> list[str]:
+    """Those of the user's modules."""
+    return list(filter(None, os.environ.get(FOLDERS, "").split(os.pathsep)))
+
+
 def import_module(name: str) -> ModuleType:
     """Import a module that a manifest names; what is installed goes before what lies in the user's folders.
 
@@ -30,7 +35,7 @@ def import_module(name: str) -> ModuleType:
 
 def extend_path() -> None:
     """Find what lies in the user's folders, after what is installed."""
-    for folder in filter(None, os.environ.get(FOLDERS, "").split(os.pathsep)):
+    for folder in folders():
         if folder not in sys.path:
             sys.path.append(folder)
             importlib.invalidate_caches()

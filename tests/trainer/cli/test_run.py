@@ -16,7 +16,7 @@ import pytest
 
 from rltrain.cli.entry import main
 from trainer.runtime.processes import kill_tree, tree
-from trainer.runtime.runs import DDPPO, DQN
+from trainer.runtime.runs import CQL, DDPPO, DQN
 
 CODE = "from rltrain.cli.entry import main; main()"
 
@@ -287,3 +287,96 @@ def wait_gone(pid: int) -> None:
     ready, _, _ = select.select([descriptor], [], [], 30)
     os.close(descriptor)
     assert ready, f"process {pid} lives on: {Path(f'/proc/{pid}/cmdline').read_text()}"
+
+
+def shell_line(shell: Shell, line: str) -> int:
+    """How a line of bash ends in which $RLTRAIN is the command."""
+    command = f"{sys.executable} -c '{CODE}'"
+    bash = ["bash", "-c", f"set -o pipefail; {line}"]
+    return subprocess.run(
+        bash,
+        cwd=shell.folder,
+        env={**os.environ, "RLTRAIN": command},
+        stdin=subprocess.DEVNULL,
+        timeout=120,
+        check=False,
+    ).returncode
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["$X 2>&1 | head -1 >/dev/null", "$X >/dev/full 2>&1", "$X >&- 2>&-", "$X 2>/dev/full | true"],
+    ids=["head", "full", "closed", "nobody"],
+)
+def test_training_goes_on_to_its_end_when_nobody_reads_of_it(shell: Shell, line: str) -> None:
+    shell.write(DQN)
+    command = f'{sys.executable} -c "{CODE}" run job.yaml --serial --json'
+    assert shell_line(shell, line.replace("$X", command)) == 0
+    outcome = json.loads((shell.folder / "runs/job/finished.json").read_text())
+    assert (outcome["state"], outcome["env_steps"]) == ("Succeeded", 704)
+
+
+CHATTY = """
+import gymnasium
+
+class Chatty(gymnasium.wrappers.TimeLimit):
+    def __init__(self):
+        super().__init__(gymnasium.make("CartPole-v1").unwrapped, 20)
+
+    def step(self, action):
+        print("a step", end="")
+        return super().step(action)
+"""
+
+
+def test_what_an_environment_prints_stays_off_the_last_line_and_its_module_is_found_again(shell: Shell) -> None:
+    """The module lies beside the manifest, which isn't in the working folder."""
+    shell.write(DQN, env={"id": "chatty_envs:Chatty"}, stop={"envSteps": 100})
+    elsewhere = shell.folder / "manifests"
+    elsewhere.mkdir()
+    (shell.folder / "job.yaml").rename(elsewhere / "job.yaml")
+    (elsewhere / "chatty_envs.py").write_text(CHATTY)
+    done = shell.run("run", "manifests/job.yaml", "--serial", "--json")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("a stepa step")
+    assert json.loads(done.stdout.splitlines()[-1])["state"] == "Succeeded"
+    (checkpoint,) = shell.checkpoints()
+    for run in ("runs/job", f"runs/job/checkpoints/{checkpoint}"):
+        process = shell.start("evaluate", run, "--episodes", "1", "--json")  # where it isn't imported already
+        out, err = process.communicate()
+        assert process.returncode == 0, err
+        assert json.loads(out.splitlines()[-1])["episodes"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason", "words"),
+    [
+        (["evaluate", "nowhere", "--json"], "InvalidInput", "there is no nowhere"),
+        (["evaluate", "nowhere", "-o", "json"], "InvalidInput", "there is no nowhere"),
+        (["evaluate", "--json"], "Usage", "RUN is missing"),
+        (["evaluate", "x", "--episodes", "0", "--json"], "Usage", "--episodes: must be at least 1"),
+        (["run", "--json"], "Usage", "FILE is missing"),
+        (["status", "--outptu", "json", "--output=json"], "Usage", "there is no option --outptu"),
+    ],
+)
+def test_machines_are_told_of_failures_and_wrong_usage_too(
+    shell: Shell, arguments: list[str], reason: str, words: str
+) -> None:
+    done = shell.run(*arguments)
+    told = json.loads(done.stdout)
+    assert (told["state"], told["reason"], told["exit_code"]) == ("Failed", reason, done.returncode == 2 and 2)
+    assert words in told["message"]
+    assert words in done.stderr
+
+
+def test_what_only_training_can_see_is_told_with_its_line(shell: Shell) -> None:
+    shell.write(CQL)
+    manifest = json.loads((shell.folder / "job.yaml").read_text())
+    manifest["spec"]["config"]["input"] = "nowhere.npz"
+    (shell.folder / "job.yaml").write_text(json.dumps(manifest, indent=1))
+    line = next(
+        n for n, text in enumerate((shell.folder / "job.yaml").read_text().splitlines(), 1) if '"input"' in text
+    )
+    done = shell.run("run", "job.yaml", "--serial")
+    assert done.returncode == 2
+    assert done.err_lines_with(f"job.yaml:{line}:4: spec.config.input: there is no nowhere.npz") == 1

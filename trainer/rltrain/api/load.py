@@ -101,6 +101,17 @@ def load_all_text(text: str, overrides: Sequence[str] = (), source: str = "manif
     return Manifests(source, jobs, tuple(told))
 
 
+def placed(error: InvalidManifest, root: Node, source: str) -> InvalidManifest:
+    """The same with the places of what only training could see: those of the fields, where the document has them."""
+    found = []
+    for told in error.problems:
+        path = tuple(told.path.split("."))
+        mark, _, depth = root.find(path)
+        known = told.line is None and depth == len(path)
+        found.append(problem(path, mark, told.message, told.hint) if known else told)
+    return InvalidManifest(found, source)
+
+
 def validate(tree: Mapping[str, Any]) -> tuple[RLTrainingJob | None, list[Problem]]:
     """The job of a manifest that is data already, such as a checkpoint's, or all that is wrong with it."""
     return check(unplaced(tree))

@@ -27,12 +27,13 @@ def collect(
     from rltrain.runtime.session import prepare_environment
 
     prepare_environment()
-    user_code.reach(Path())
     try:
         from rltrain.api.job import EnvSpec
         from rltrain.runtime.collecting import collect as record
+        from rltrain.runtime.rundir import code_of
     except ModuleNotFoundError as error:
         raise missing_extra(error) from error
+    user_code.reach(Path(), *(folder for path in paths or [] for folder in code_of(path)))
     if paths and env is not None:
         raise InvalidInput("give runs or --env, not both")
     spec = None if env is None else EnvSpec(id=env)

@@ -8,6 +8,7 @@ import typer
 
 from rltrain import user_code
 from rltrain.cli.options import Json
+from rltrain.cli.output import last_line, lasting_output
 from rltrain.cli.playing import playing
 from rltrain.cli.run import missing_extra
 
@@ -33,17 +34,16 @@ def evaluate(
     from rltrain.runtime.session import prepare_environment
 
     prepare_environment()
-    user_code.reach(Path())
     try:
         from rltrain.runtime.evaluation import evaluate_checkpoint
+        from rltrain.runtime.rundir import code_of
     except ModuleNotFoundError as error:
         raise missing_extra(error) from error
-    with playing(episodes) as watch:
+    user_code.reach(Path(), *code_of(path))
+    with lasting_output() as printed, playing(episodes) as watch:
         evaluated = evaluate_checkpoint(path, episodes, seed, watch, best=best, video=video)
-    if json_ or output == "json":
-        typer.echo(json.dumps(evaluated.to_json()))
-    else:
-        typer.echo(_sentence(evaluated))
+        told = json.dumps(evaluated.to_json()) if json_ or output == "json" else _sentence(evaluated)
+        last_line(printed, told)
 
 
 def _sentence(evaluated: "Evaluated") -> str:

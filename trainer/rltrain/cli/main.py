@@ -1,9 +1,13 @@
 """The `rltrain` command: one file a subcommand, failures as sentences with an exit code."""
 
+import json
 import os
 import sys
+from collections.abc import Sequence
+from contextlib import suppress
 from importlib.metadata import version
-from typing import Annotated
+from itertools import pairwise
+from typing import Annotated, Final
 
 import typer
 
@@ -12,6 +16,8 @@ from rltrain.api.errors import InvalidManifest, RltrainError
 from rltrain.cli.lazy import Command, LazyGroup
 from rltrain.cli.usage import usage_message
 from rltrain.runtime.interrupts import Interrupts
+
+_USAGE: Final = "Usage"
 
 
 class _Commands(LazyGroup):
@@ -82,19 +88,32 @@ def _run(arguments: list[str], interrupts: Interrupts | None = None) -> int:
         code = app(arguments, prog_name="rltrain", standalone_mode=False, obj=interrupts)
     except RltrainError as error:
         # A manifest's problems begin with its file and line, as editors and CI expect them.
-        return _fail(str(error) if isinstance(error, InvalidManifest) else f"rltrain: {error}", error.exit_code)
+        told = str(error) if isinstance(error, InvalidManifest) else f"rltrain: {error}"
+        return _fail(told, error.exit_code, error.reason, arguments)
     except (typer.Abort, KeyboardInterrupt):
-        return _fail("rltrain: interrupted", names.EXIT_INTERRUPTED)
+        return _fail("rltrain: interrupted", names.EXIT_INTERRUPTED, "Interrupted", arguments)
     except typer.TyperException as error:
-        return _fail(usage_message(error), names.EXIT_INVALID)
+        return _fail(usage_message(error), names.EXIT_INVALID, _USAGE, arguments)
     except Exception as error:
         if os.environ.get(names.DEBUG) == "1":
             raise
         what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        return _fail(f"rltrain: unexpected {what} (add --debug to see the traceback)", names.EXIT_FAILED)
+        told = f"rltrain: unexpected {what} (add --debug to see the traceback)"
+        return _fail(told, names.EXIT_FAILED, type(error).__name__, arguments)
     return code if isinstance(code, int) else names.EXIT_DONE
 
 
-def _fail(message: str, code: int) -> int:
-    print(message, file=sys.stderr)
+def _fail(message: str, code: int, reason: str, arguments: Sequence[str]) -> int:
+    """Tell of a failure; machines are told by JSON where the command hasn't done so itself."""
+    with suppress(OSError):  # nobody may be there to read it
+        print(message, file=sys.stderr)
+    if _wants_json(arguments) and (reason == _USAGE or "evaluate" in arguments):
+        plain = message.removeprefix("rltrain: ")
+        with suppress(OSError):
+            print(json.dumps({"state": "Failed", "reason": reason, "exit_code": code, "message": plain}), flush=True)
     return code
+
+
+def _wants_json(arguments: Sequence[str]) -> bool:
+    pairs = [*pairwise(arguments), *(tuple(argument.split("=", 1)) for argument in arguments)]
+    return "--json" in arguments or "-ojson" in arguments or bool({("-o", "json"), ("--output", "json")} & set(pairs))

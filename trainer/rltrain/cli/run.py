@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rltrain import user_code
-from rltrain.api.errors import MissingExtra, RltrainError, TrainingFailed
-from rltrain.api.load import STDIN, load_job
+from rltrain.api.errors import InvalidManifest, MissingExtra, RltrainError, TrainingFailed
+from rltrain.api.load import STDIN, load, placed
+from rltrain.cli.output import last_line, lasting_output
 from rltrain.runtime.interrupts import Interrupts
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def run(
     from rltrain.runtime.outcome_so_far import OutcomeSoFar
 
     so_far = OutcomeSoFar()
-    with nullcontext(context.obj) if context.obj else Interrupts() as interrupts:
+    with lasting_output() as printed, nullcontext(context.obj) if context.obj else Interrupts() as interrupts:
         if json_:
             interrupts.on_leaving.append(lambda: os.write(1, f"{_json(so_far.interrupted())}\n".encode()))
         try:
@@ -45,13 +46,12 @@ def run(
         except Exception as error:
             if json_:
                 told = error if isinstance(error, RltrainError) else TrainingFailed(f"{type(error).__name__}: {error}")
-                typer.echo(_json(so_far.failed(told)))
+                last_line(printed, _json(so_far.failed(told)))
             raise
-    if outcome.state == "Failed":
-        typer.echo(f"rltrain: {outcome.message}", err=True)
-    if json_:
-        typer.echo(_json(outcome))
-    sys.stdout.flush()
+        if outcome.state == "Failed":
+            typer.echo(f"rltrain: {outcome.message}", err=True)
+        if json_:
+            last_line(printed, _json(outcome))
     raise typer.Exit(outcome.exit_code)
 
 
@@ -66,7 +66,8 @@ def _train(
 ) -> "RunResult":
     from rltrain.runtime.session import prepare_environment
 
-    job = load_job(file, overrides)
+    loaded = load(file, overrides)
+    job = loaded.job
     prepare_environment()
     user_code.reach(Path(), *([] if str(file) == STDIN else [file.parent]))
     try:
@@ -75,7 +76,10 @@ def _train(
         raise missing_extra(error) from error
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s", stream=sys.stderr)
     directory = out or Path("runs") / job.metadata.name
-    outcome = run_locally(job, directory, resume=resume, serial=serial, interrupts=interrupts, watchers=[so_far])
+    try:
+        outcome = run_locally(job, directory, resume=resume, serial=serial, interrupts=interrupts, watchers=[so_far])
+    except InvalidManifest as error:
+        raise placed(error, loaded.root, str(file)) from error
     if outcome.state == "Succeeded" and sys.stderr.isatty():
         typer.echo(f"next: rltrain evaluate {directory}", err=True)
     return outcome

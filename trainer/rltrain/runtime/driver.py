@@ -6,8 +6,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from rltrain import user_code
 from rltrain.api import names
-from rltrain.api.errors import CheckpointMismatch, RltrainError
+from rltrain.api.errors import CheckpointMismatch
 from rltrain.api.job import RLTrainingJob
 from rltrain.api.resolve import resolved_yaml
 from rltrain.api.status import Progress
@@ -82,11 +83,6 @@ class Driver:
         self._callbacks = Callbacks(job.spec.config.callbacks)
         self._told = (float("-inf"), 0)
 
-    @property
-    def saved(self) -> Checkpoint | None:
-        """The newest checkpoint."""
-        return self._saver.newest
-
     def run(self) -> RunResult:
         """Train until something ends it.
 
@@ -100,6 +96,7 @@ class Driver:
                 self._restore(training)
                 # A resume that is refused leaves the run as it was.
                 self._directory.write_manifest(resolved_yaml(self._job))
+                self._directory.write_code(user_code.folders())
                 self._directory.unfinish()
                 self.begun = True
                 if not self._gather(training):
@@ -304,20 +301,3 @@ class Driver:
                 }
             )
         )
-
-
-def failure(error: RltrainError, checkpoint: Checkpoint | None) -> RunResult:
-    """The outcome of a run that an error has ended; counts are those of the newest checkpoint."""
-    summary = checkpoint.summary if checkpoint else None
-    return RunResult(
-        state="Failed",
-        stop_reason="error",
-        env_steps=summary.env_steps if summary else 0,
-        trained_steps=summary.trained_steps if summary else 0,
-        episode_return_mean=summary.episode_return_mean if summary else None,
-        time_s=summary.time_s if summary else 0.0,
-        checkpoint=str(checkpoint.path) if checkpoint else None,
-        message=str(error),
-        reason=error.reason,
-        exit_code=error.exit_code,
-    )

@@ -17,6 +17,7 @@ from rltrain.api.job import RLTrainingJob
 from rltrain.flow import Actor
 from rltrain.runtime.interrupts import Interrupts
 from rltrain.runtime.node import answers
+from rltrain.runtime.outcome_so_far import OutcomeSoFar
 from rltrain.runtime.pod import Pod, start_ray
 from rltrain.runtime.processes import adopt_orphans, kill_descendants
 from rltrain.runtime.result import RunResult
@@ -184,9 +185,7 @@ def _flag_finished(target: object = None) -> None:
 
 
 def _failed(error: RltrainError) -> RunResult:
-    from rltrain.runtime.driver import failure
-
-    return failure(error, None)
+    return OutcomeSoFar().failed(error)
 
 
 def write_termination_log(path: Path, outcome: RunResult) -> None:

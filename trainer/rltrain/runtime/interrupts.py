@@ -1,5 +1,6 @@
 """Ctrl-C and SIGTERM: once to stop at the next step and save, twice to leave at once."""
 
+import contextlib
 import os
 import signal
 from collections.abc import Callable
@@ -47,7 +48,8 @@ class Interrupts:
             _say("interrupted again: leaving at once, nothing more is saved")
             kill_descendants()  # some of Ray's would live on for a while
             for clean in self.on_leaving:
-                clean()
+                with contextlib.suppress(OSError):
+                    clean()
             os._exit(names.EXIT_INTERRUPTED)
         self.asked = "interrupted" if number == signal.SIGINT else "terminated"
         if number == signal.SIGINT:
@@ -55,4 +57,5 @@ class Interrupts:
 
 
 def _say(words: str) -> None:
-    os.write(2, f"{words}\n".encode())  # a signal may have come in the middle of another write
+    with contextlib.suppress(OSError):  # nobody may be there to read it
+        os.write(2, f"{words}\n".encode())  # a signal may have come in the middle of another write

@@ -9,25 +9,32 @@ from rltrain.runtime.result import RunResult, StopReason
 
 if TYPE_CHECKING:
     from rltrain.ops import Result
+    from rltrain.runtime.checkpoint import Checkpoint, Summary
 
 
 class OutcomeSoFar:
-    """An observer that remembers the newest counts. Light, for a manifest may be refused before anything is loaded."""
+    """An observer that remembers the newest counts. Light, for a manifest may be refused before anything is loaded.
 
-    def __init__(self) -> None:
-        self._progress: Progress | None = None
-        self._checkpoint: CheckpointStatus | None = None
-        self._time_s = 0.0
+    Args:
+        checkpoint: what the run goes on from.
+    """
+
+    def __init__(self, checkpoint: "Checkpoint | None" = None) -> None:
+        self._counts: Summary | Progress | None = checkpoint.summary if checkpoint else None
+        self._checkpoint = str(checkpoint.path) if checkpoint else None
+        self._evaluated: float | None = None
+        self._best: str | None = None
+        self._time_s = checkpoint.summary.time_s if checkpoint else 0.0
         self._outcome: RunResult | None = None
 
     def progress(self, progress: Progress) -> None:
-        self._progress = progress
+        self._counts, self._evaluated = progress, progress.evaluation_return_mean
 
     def result(self, result: "Result") -> None:
         self._time_s = result.time_s
 
     def saved(self, checkpoint: CheckpointStatus) -> None:
-        self._checkpoint = checkpoint
+        self._checkpoint, self._best = checkpoint.path, checkpoint.best_path
 
     def finished(self, outcome: RunResult) -> None:
         self._outcome = outcome
@@ -44,17 +51,17 @@ class OutcomeSoFar:
     def _made(
         self, state: Literal["Failed", "Interrupted"], stop: StopReason, message: str, reason: str, code: int
     ) -> RunResult:
-        progress = self._progress
+        counts = self._counts
         return RunResult(
             state=state,
             stop_reason=stop,
-            env_steps=progress.env_steps if progress else 0,
-            trained_steps=progress.trained_steps if progress else 0,
-            episode_return_mean=progress.episode_return_mean if progress else None,
-            evaluation_return_mean=progress.evaluation_return_mean if progress else None,
+            env_steps=counts.env_steps if counts else 0,
+            trained_steps=counts.trained_steps if counts else 0,
+            episode_return_mean=counts.episode_return_mean if counts else None,
+            evaluation_return_mean=self._evaluated,
             time_s=self._time_s,
-            checkpoint=self._checkpoint.path if self._checkpoint else None,
-            best_checkpoint=self._checkpoint.best_path if self._checkpoint else None,
+            checkpoint=self._checkpoint,
+            best_checkpoint=self._best,
             message=message,
             reason=reason,
             exit_code=code,

@@ -5,7 +5,7 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -19,6 +19,7 @@ from rltrain.runtime.result import RunResult
 from rltrain.runtime.state_files import FULL, write_atomically
 
 _LOCK: Final = ".lock"
+_CODE: Final = "code.json"
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,10 @@ class RunDirectory:
         """manifest.yaml, as resolved. Raises StorageFull."""
         self._write("manifest.yaml", text)
 
+    def write_code(self, folders: Sequence[str]) -> None:
+        """code.json: where the user's modules were found. Raises StorageFull."""
+        self._write(_CODE, json.dumps(folders))
+
     def finish(self, outcome: RunResult) -> None:
         """finished.json: this run is over for good. Raises StorageFull."""
         self._write("finished.json", json.dumps(finite(outcome.to_json()), indent=1))
@@ -148,6 +153,19 @@ class RunDirectory:
             elif error.errno in (errno.EEXIST, errno.ENOTDIR):
                 wrong = RunDirectoryUnusable(f"{self.path} is, or is below, a file: give a directory with --out")
             raise wrong from error
+
+
+def code_of(path: Path) -> list[Path]:
+    """Folders in which the modules of a run, given by its directory or one of its checkpoints, were found.
+
+    Only what lies outside of the run counts: what came with it, perhaps from somebody else, isn't run.
+    """
+    try:
+        run = next(folder for folder in (path, *path.absolute().parents[:2]) if (folder / _CODE).is_file())
+        found = [Path(folder) for folder in json.loads((run / _CODE).read_bytes())]
+        return [folder for folder in found if folder.is_dir() and not folder.resolve().is_relative_to(run.resolve())]
+    except (OSError, StopIteration, ValueError, TypeError):
+        return []
 
 
 def _others(folder: Path) -> Iterator[Path]:

@@ -11,9 +11,10 @@ from rltrain.api.resolve import resolved
 from rltrain.flow import Backend
 from rltrain.runtime.checkpoint import Checkpoint, find_checkpoint
 from rltrain.runtime.differences import differences
-from rltrain.runtime.driver import Driver, failure
+from rltrain.runtime.driver import Driver
 from rltrain.runtime.interrupts import Interrupts
 from rltrain.runtime.observers import Observer, Observers, ResultsFile, TensorBoard
+from rltrain.runtime.outcome_so_far import OutcomeSoFar
 from rltrain.runtime.result import RunResult
 from rltrain.runtime.rundir import RunDirectory
 
@@ -48,7 +49,8 @@ def train(
     checkpoint = _latest(directory, resume_from)
     resumed_at = checkpoint.summary.steps if checkpoint else None
     files = [ResultsFile(directory.results, resumed_at), TensorBoard(directory.path, resumed_at)]
-    observers = Observers([*files, *watchers])
+    so_far = OutcomeSoFar(checkpoint)
+    observers = Observers([so_far, *files, *watchers])
     if checkpoint is not None and (changed := differences(checkpoint.summary.job["spec"], resolved(job)["spec"])):
         log.warning("the manifest has changed since the checkpoint: %s", "; ".join(changed))
     begun = False
@@ -58,11 +60,11 @@ def train(
             try:
                 outcome = driver.run()
             finally:
-                checkpoint, begun = driver.saved, driver.begun
+                begun = driver.begun
         if for_good(outcome):
             directory.finish(outcome)
     except RltrainError as error:
-        outcome = failure(error, checkpoint)
+        outcome = so_far.failed(error)
         if begun and for_good(outcome):
             with suppress(RltrainError):  # what ended the run is what the user must read
                 directory.finish(outcome)
