@@ -290,13 +290,11 @@ def wait_gone(pid: int) -> None:
 
 
 def shell_line(shell: Shell, line: str) -> int:
-    """How a line of bash ends in which $RLTRAIN is the command."""
-    command = f"{sys.executable} -c '{CODE}'"
+    """How a line of bash ends."""
     bash = ["bash", "-c", f"set -o pipefail; {line}"]
     return subprocess.run(
         bash,
         cwd=shell.folder,
-        env={**os.environ, "RLTRAIN": command},
         stdin=subprocess.DEVNULL,
         timeout=120,
         check=False,
