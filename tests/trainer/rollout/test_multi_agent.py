@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from probes.agents import Breaks
 from rltrain.api.config import DDPPOConfig, MultiAgentConfig, PlanConfig, R2D2Config, RecurrentModelConfig
 from rltrain.api.errors import EnvironmentFailed, InvalidManifest, UnknownEnvironment
 from rltrain.api.job import EnvSpec
@@ -57,8 +58,9 @@ def test_each_row_is_one_step_of_one_agent_in_the_batch_of_its_policy() -> None:
         np.testing.assert_array_equal(rows[c.TERMINATEDS], ends)
 
 
-def test_an_agents_rows_are_together_and_each_of_its_lives_is_an_episode_of_its_own() -> None:
-    each = roll()
+@pytest.mark.parametrize("policies", [OWN, {"*": "shared"}], ids=["own", "shared"])
+def test_an_agents_rows_are_together_and_each_of_its_lives_is_an_episode_of_its_own(policies: dict[str, str]) -> None:
+    each = roll(policies, lives={**LIVES, "stays too": [(0, 6)]} if "*" in policies else LIVES)
     episodes: dict[int, tuple[str, int, float, float]] = {}
     for steps in (4, 10, 2, 30, 8):
         for policy, rows in collected(each, steps).policies.items():
@@ -188,6 +190,20 @@ def test_what_an_environment_must_not_do_is_refused_with_its_place(kind: str, wo
     place = rf"'probes.agents:Odd' failed in worker 2, environment 0, step 2 of its episode 0 \(seed \d+\): .*{words}"
     with pytest.raises(EnvironmentFailed, match=place):
         each.sample()
+
+
+def test_of_a_failed_episode_no_step_reaches_a_batch_after_the_failure() -> None:
+    config = DDPPOConfig(rollout_fragment_length=6, num_envs_per_worker=1)
+    Breaks.made = 0
+    each = worker("probes.agents:Breaks", config, lives={"stays": [(0, 6)]}, max_restarts=9)
+    seen: set[int] = set()
+    for size in (6, 6, 2, 6):  # the second and the fourth episode fail in their fourth step
+        rows = collected(each, size).policies["default_policy"]
+        assert rows[c.T].tolist() == list(range(size))
+        assert len(set(rows[c.EPS_ID])) == 1
+        assert not seen & set(rows[c.EPS_ID])
+        seen |= set(rows[c.EPS_ID])
+    assert each.drain_faults().episodes_dropped == 2
 
 
 def test_of_an_environment_that_fails_its_open_episode_is_taken_back_and_counted_and_batches_stay_exact() -> None:
