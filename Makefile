@@ -32,11 +32,13 @@ demo: $(VENV)/installed ## train examples/cartpole-dqn.yaml on this machine
 
 DATASET := runs/dataset
 .PHONY: dataset
-dataset: $(VENV)/installed ## make examples/data/pendulum-sac.npz anew: SAC's checkpoints, every 500 steps, exploring
+dataset: $(VENV)/installed ## make examples/data/pendulum-sac.npz anew: SAC's first checkpoints exploring, its later ones greedy
 	rm -rf $(DATASET)
-	$(BIN)/rltrain run examples/pendulum-sac.yaml --serial --out $(DATASET) --set stop.envSteps=4000 \
+	$(BIN)/rltrain run examples/pendulum-sac.yaml --serial --out $(DATASET) --set stop.envSteps=5000 \
 		--set 'config.model.fcnet_hiddens=[64, 64]' --set 'checkpoint={everySeconds: 0.5, keep: 100, replay: false}'
-	$(BIN)/rltrain collect $(DATASET)/checkpoints/* --explore --steps 20000 --out examples/data/pendulum-sac.npz
+	$(BIN)/rltrain collect $(DATASET)/checkpoints/00000000[0-2]* --explore --steps 10000 --out $(DATASET)/early.npz
+	$(BIN)/rltrain collect $(DATASET)/checkpoints/00000000[3-5]* --steps 10000 --out $(DATASET)/late.npz
+	$(BIN)/python -m learn.join $(DATASET)/early.npz $(DATASET)/late.npz examples/data/pendulum-sac.npz
 
 .PHONY: check
 check: lint types ## formatting, lint, types, import borders

@@ -4,9 +4,11 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 from learn import report
 from learn.curves import thinned
+from learn.join import join
 from learn.results import Kept, Outcome, Score, recipe_of
 from learn.rows import ROOT, ROWS, SEEDS, Choice, Want, choose
 from learn.training import points, run_command
@@ -148,3 +150,12 @@ def test_only_the_marked_part_of_the_document_is_written() -> None:
     with pytest.raises(ValueError, match="no part between"):
         report.with_block("nothing", "new")
     assert report.BEGIN in (ROOT / "docs/learning.md").read_text()
+
+
+def test_datasets_are_joined_row_after_row(tmp_path: Path) -> None:
+    for name, rows in (("one", [1, 2]), ("two", [3])):
+        np.savez(tmp_path / f"{name}.npz", obs=np.array(rows, np.float32), eps_id=np.zeros(len(rows), np.int64))
+    join([tmp_path / "one.npz", tmp_path / "two.npz"], tmp_path / "out.npz")
+    with np.load(tmp_path / "out.npz") as out:
+        assert out["obs"].tolist() == [1, 2, 3]
+        assert (out["obs"].dtype, len(out["eps_id"])) == (np.float32, 3)

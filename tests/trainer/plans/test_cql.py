@@ -29,7 +29,7 @@ def test_it_trains_on_the_dataset_and_updates_targets_and_reports_by_trained_ste
             table.append((counters[STEPS_TRAINED], counters["num_target_updates"], item is not PROGRESS))
         assert metrics.counters[STEPS_SAMPLED] == 0
         assert built.context.replay is not None
-        assert len(built.context.replay) == 20_800
+        assert len(built.context.replay) == 20_000
         assert np.abs(built.context.replay.get_state()["columns"][c.ACTIONS]).max() <= 1
     assert table == [
         (16, 0, False),
@@ -45,7 +45,7 @@ def test_it_trains_on_the_dataset_and_updates_targets_and_reports_by_trained_ste
 def test_it_ends_by_trained_steps_and_tells_of_its_dataset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     outcome = run_serially(job(CQL), tmp_path / "run")
     assert (outcome.stop_reason, outcome.env_steps, outcome.trained_steps) == ("trained_steps", 0, 1600)
-    assert "20,800 transitions, 104 episodes" in capsys.readouterr().err
+    assert "20,000 transitions, 100 episodes" in capsys.readouterr().err
     assert Path(str(outcome.checkpoint)).name == "000000001600-0001"
     assert marker(outcome.checkpoint)["trained_steps"] == 1600
 
@@ -54,12 +54,12 @@ def test_it_ends_by_trained_steps_and_tells_of_its_dataset(tmp_path: Path, capsy
     ("config", "words"),
     [
         (
-            {"buffer_size": 20799},
-            "buffer_size: is 20799, but the dataset has 20800 transitions .set it to 20800 or more",
+            {"buffer_size": 19999},
+            "buffer_size: is 19999, but the dataset has 20000 transitions .set it to 20000 or more",
         ),
         (
-            {"train_batch_size": 20801, "buffer_size": 21000},
-            "train_batch_size: is 20801, but the dataset has only 20800",
+            {"train_batch_size": 20001, "buffer_size": 21000},
+            "train_batch_size: is 20001, but the dataset has only 20000",
         ),
         ({"input": "nowhere.npz"}, "input: there is no nowhere.npz"),
     ],

@@ -88,7 +88,7 @@ CQL: dict[str, Any] = {
     "env": {"id": "Pendulum-v1"},
     "config": {
         "input": str(Path(__file__).parents[3] / "examples/data/pendulum-sac.npz"),
-        "buffer_size": 20_800,
+        "buffer_size": 20_000,
         "train_batch_size": 16,
         "bc_iters": 50,
         "num_actions": 2,
