@@ -16,6 +16,9 @@ U = TypeVar("U")
 Stage = Callable[[Any, Any], Any]
 """`stage(target, item)`, run where the actor lives; it must be picklable."""
 
+Hasten = Callable[[Sequence[Any], int], Callable[[Any], None] | None]
+"""From the items that have come, and how many shards there are, to what the others do beside their work, once."""
+
 
 @dataclass(frozen=True)
 class Call:
@@ -82,14 +85,14 @@ class ParallelIterator(Generic[T]):
         """Apply `stage(target, item)` on each shard; a generator's yields are averaged over the group."""
         return ParallelIterator(self._shards, self._source, (*self._stages, stage), self._agreement)
 
-    def agree(self, combine: Callable[[Sequence[T]], U]) -> "ParallelIterator[U]":
+    def agree(self, combine: Callable[[Sequence[T]], U], *, hasten: "Hasten | None" = None) -> "ParallelIterator[U]":
         """Bring every shard's item here, combine them, and give all shards the outcome, before any goes on.
 
         A shard that fails before this point stops them all, so that none waits for it in a collective operation.
         """
         if self._agreement is not None:
             raise ValueError("a sharded flow agrees once")
-        return ParallelIterator(self._shards, self._source, (), Agreement(self._stages, combine))
+        return ParallelIterator(self._shards, self._source, (), Agreement(self._stages, combine, hasten))
 
     def batch_across_shards(self) -> LocalIterator[list[T]]:
         """Lists of one item from each shard, by index. When one fails its round is void for all."""
@@ -100,7 +103,8 @@ class ParallelIterator(Generic[T]):
             calls = [self._source(actor) for actor in actors]
             if self._agreement is not None:
                 before = self._agreement.stages
-                items = self._together([_submit(a, c, before) for a, c in zip(actors, calls, strict=True)])
+                hasten = self._agreement.hasten
+                items = self._together([_submit(a, c, before) for a, c in zip(actors, calls, strict=True)], hasten)
                 if items is None:
                     return None
                 outcome = backend.share(self._agreement.combine(items))
@@ -221,7 +225,7 @@ class ParallelIterator(Generic[T]):
             self._shards.failed(failures)
         return items or PROGRESS
 
-    def _together(self, futures: Sequence[Future]) -> list[Any] | None:
+    def _together(self, futures: Sequence[Future], hasten: "Hasten | None" = None) -> list[Any] | None:
         """All results, or None as soon as one has failed: the others may never come."""
         backend = self._shards.backend
         results: dict[int, Any] = {}
@@ -237,6 +241,11 @@ class ParallelIterator(Generic[T]):
             if failures:
                 self._shards.failed(failures)
                 return None
+            # Where calls run one after the other nobody lags behind.
+            if hasten and backend.parallel and (call := hasten(list(results.values()), len(futures))):
+                hasten = None
+                for future in waiting:
+                    future.actor.control(call)
         for future in futures:
             self._shards.succeeded(future.actor)
         return [results[position] for position in range(len(futures))]
@@ -244,10 +253,11 @@ class ParallelIterator(Generic[T]):
 
 @dataclass(frozen=True)
 class Agreement:
-    """Stages before an agreement, and how it is reached."""
+    """Stages before an agreement, how it is reached, and what those are told that it waits for."""
 
     stages: tuple[Stage, ...]
     combine: Callable[[Sequence[Any]], Any]
+    hasten: "Hasten | None" = None
 
 
 def _submit(actor: Actor, call: Call, stages: tuple[Stage, ...]) -> Future:

@@ -13,10 +13,12 @@ from rltrain.ops.ledger import FreeRunning, IntensityLedger
 from rltrain.ops.ranks import (
     CheckRanksInSync,
     DownloadWeights,
+    HurryStragglers,
     RecordRankStats,
     SampleSize,
     TrainRank,
     agree_on_minibatches,
+    least_steps,
 )
 from rltrain.ops.replay import Replay, StoreToReplayBuffer, UpdatePriorities
 from rltrain.ops.report import Result, StandardMetricsReporting
@@ -35,6 +37,7 @@ __all__ = [
     "Enqueue",
     "Fragment",
     "FreeRunning",
+    "HurryStragglers",
     "IntensityLedger",
     "ParallelReplay",
     "ParallelRollouts",
@@ -55,5 +58,6 @@ __all__ = [
     "UpdateWorkerWeights",
     "Workers",
     "agree_on_minibatches",
+    "least_steps",
     "lowest_epsilons",
 ]

@@ -4,8 +4,10 @@ import os
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
+from rltrain.api.config import DDPPOConfig
 from rltrain.api.errors import TrainingFailed
 from rltrain.api.names import DEBUG
 from rltrain.flow import get_metrics
@@ -41,6 +43,8 @@ class Rank(RolloutWorker):
         store: where the group's members met.
         whole: iteration, and networks and optimizer at its end: the same on every rank.
         held: the fragment that is being agreed about.
+        hurried: number of the iteration in which enough of the others have their fragment, so that a part of this
+            one's must do.
     """
 
     def __init__(self, spec: WorkerSpec) -> None:
@@ -49,6 +53,12 @@ class Rank(RolloutWorker):
         self.store: Any = None
         self.whole: tuple[int, State] = (0, self.policy.learned_state())
         self.held: Fragment | None = None
+        self.hurried: int | None = None
+
+    def enough(self, steps: int) -> bool:
+        config = self.spec.config
+        assert isinstance(config, DDPPOConfig)
+        return self.hurried == self.whole[0] and steps >= least_steps(config)
 
     def own_state(self) -> State:
         """What this rank doesn't share with the others: random states, episodes, schedules."""
@@ -73,6 +83,12 @@ class Size:
 
     rows: int
     minibatches: Minibatches
+    iteration: int = 0
+
+
+def least_steps(config: DDPPOConfig) -> int:
+    """Steps that even a straggler brings: a quarter of a fragment (Wijmans et al. 2020, section 3)."""
+    return -(-config.rollout_fragment_length * config.num_envs_per_worker // 4)
 
 
 class SampleSize:
@@ -81,19 +97,41 @@ class SampleSize:
     def __call__(self, rank: Rank, fragment: Fragment) -> Size:
         rank.held = fragment
         rows = fragment.batch.count
-        return Size(rows, rank.policy.minibatches_of(fragment.batch))
+        return Size(rows, rank.policy.minibatches_of(fragment.batch), rank.whole[0])
 
 
-def agree_on_minibatches(expected: int) -> Callable[[Sequence[Size]], Minibatches]:
+class HurryStragglers:
+    """Once a share of the ranks has its fragment, the others stop at what they have, or at a quarter of theirs.
+
+    Args:
+        sync_frac: the share; with 1 nobody is hurried.
+    """
+
+    def __init__(self, sync_frac: float) -> None:
+        self._sync_frac = sync_frac
+
+    def __call__(self, done: Sequence[Size], ranks: int) -> Callable[[Any], None] | None:
+        """What to have the others do beside sampling, given who is done; None where nothing yet."""
+        return None if len(done) < self._sync_frac * ranks else partial(_hurry, iteration=done[0].iteration)
+
+
+def agree_on_minibatches(expected: int, least: int | None = None) -> Callable[[Sequence[Size]], Minibatches]:
     """Minibatches in an epoch, the same for every rank, or the first of them to run out would hang the others.
 
+    Args:
+        expected: steps of a whole fragment.
+        least: steps that a straggler's has; that many by default.
+
     Raises (when called):
-        TrainingFailed: a rank brings another number of steps than `expected`.
+        TrainingFailed: a rank brings another number of steps.
     """
 
     def combine(sizes: Sequence[Size]) -> Minibatches:
-        if any(size.rows != expected for size in sizes):
-            raise TrainingFailed(f"each rank must bring {expected} steps, but they bring {[s.rows for s in sizes]}")
+        if any(not (least or expected) <= size.rows <= expected for size in sizes):
+            wanted = f"{expected} steps" if least is None else f"{least} to {expected} steps"
+            raise TrainingFailed(f"each rank must bring {wanted}, but they bring {[s.rows for s in sizes]}")
+        if short := sum(size.rows < expected for size in sizes):
+            get_metrics().counters["num_fragments_cut_short"] += short
         return _largest([size.minibatches for size in sizes])
 
     return combine
@@ -126,7 +164,9 @@ class RecordRankStats:
         timer.push(max(report.learn_s for report in reports))
         timer.push_units(steps)
         names = reports[0].stats
-        metrics.info["learner"] = {name: sum(report.stats[name] for report in reports) / len(reports) for name in names}
+        metrics.info["learner"] = {
+            name: sum(report.stats[name] * report.count for report in reports) / steps for name in names
+        }
         return reports
 
 
@@ -181,6 +221,10 @@ def _largest(counts: Sequence[Minibatches]) -> Minibatches:
     if by_policy:
         return {name: max(count[name] for count in by_policy) for name in by_policy[0]}
     return max(count for count in counts if isinstance(count, int))
+
+
+def _hurry(rank: Rank, iteration: int) -> None:
+    rank.hurried = iteration
 
 
 def _weights(rank: Rank) -> Any:

@@ -9,6 +9,7 @@ from rltrain.flow import LocalIterator
 from rltrain.ops import (
     CheckRanksInSync,
     DownloadWeights,
+    HurryStragglers,
     ParallelRollouts,
     PlanContext,
     RecordRankStats,
@@ -17,16 +18,19 @@ from rltrain.ops import (
     StandardMetricsReporting,
     TrainRank,
     agree_on_minibatches,
+    least_steps,
 )
 
 
 def ddppo(context: PlanContext[DDPPOConfig]) -> LocalIterator[Result]:
     """DD-PPO's dataflow."""
     config, workers = context.config, context.workers
+    fragment = config.rollout_fragment_length * config.num_envs_per_worker
+    least = least_steps(config) if config.sync_frac < 1 else fragment
     train_op = (
         ParallelRollouts(workers, mode="raw")
         .for_each(SampleSize())
-        .agree(agree_on_minibatches(config.rollout_fragment_length * config.num_envs_per_worker))
+        .agree(agree_on_minibatches(fragment, least), hasten=HurryStragglers(config.sync_frac))
         .for_each(TrainRank())
         .batch_across_shards()
         .for_each(RecordRankStats())

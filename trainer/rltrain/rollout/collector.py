@@ -37,6 +37,11 @@ Begin = Callable[[Array], None]
 """Told in which environments, bool (num_envs,), the next observation begins an episode."""
 
 
+def never(steps: int) -> bool:
+    """No number of steps is enough but the one asked for."""
+    return False
+
+
 class Collector:
     """Transitions of one worker's environments.
 
@@ -73,11 +78,15 @@ class Collector:
         envs.reset()
         self._restart_failed()
 
-    def collect(self, count: int) -> Batch:
-        """Exactly `count` transitions, each environment's in order and together."""
-        while self._transitions < count:
+    def collect(self, count: int, enough: Callable[[int], bool] = never) -> Batch:
+        """Exactly `count` transitions, each environment's in order and together.
+
+        Args:
+            enough: asked before each step whether so many will do.
+        """
+        while self._transitions < count and not enough(self._transitions):
             self._step()
-        return self._take(count)
+        return self._take(min(count, self._transitions))
 
     def drain_episodes(self) -> list[EpisodeRecord]:
         """Episodes finished since the last call."""

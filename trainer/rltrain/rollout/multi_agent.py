@@ -1,7 +1,7 @@
 """MultiAgentCollector: steps environments with several agents and cuts what they do into batches by policy."""
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -10,7 +10,7 @@ from rltrain.api.errors import EnvironmentFailed, RltrainError, TooManyRestarts
 from rltrain.policies.group import PolicyGroup
 from rltrain.rollout import columns as c
 from rltrain.rollout.batch import Batch
-from rltrain.rollout.collector import EpisodeRecord
+from rltrain.rollout.collector import EpisodeRecord, never
 from rltrain.rollout.faults import Fault, FaultReport, Tolerance
 from rltrain.rollout.multi_agent_batch import MultiAgentBatch
 from rltrain.rollout.parallel_envs import AgentsStep, ParallelEnvs
@@ -109,10 +109,11 @@ class MultiAgentCollector:
         for index in range(envs.num_envs):
             self._begin(index)
 
-    def collect(self, count: int) -> MultiAgentBatch:
-        """Exactly so many env steps, each environment's in order."""
-        while self._ready < count:
+    def collect(self, count: int, enough: Callable[[int], bool] = never) -> MultiAgentBatch:
+        """Exactly so many env steps, each environment's in order; fewer where `enough` says that these will do."""
+        while self._ready < count and not enough(self._ready):
             self._step()
+        count = min(count, self._ready)
         valid = np.stack(self._valid)
         self._ready = surplus = self._ready - count
         carried = np.zeros(self._envs.num_envs, bool)

@@ -98,8 +98,12 @@ class RolloutWorker:
         if not isinstance(config, SamplingConfig):
             raise TypeError(f"plan {self.spec.plan} doesn't sample")
         collector = self._collector or self._begin_sampling(self._make_envs(config.num_envs_per_worker))
-        batch = collector.collect(config.rollout_fragment_length * config.num_envs_per_worker)
+        batch = collector.collect(config.rollout_fragment_length * config.num_envs_per_worker, self.enough)
         return self.policy.postprocess(batch)
+
+    def enough(self, steps: int) -> bool:
+        """Whether so many steps will do, though a sample has more."""
+        return False
 
     def drain_episodes(self) -> list[EpisodeRecord]:
         """Episodes finished since the last call, each of which the user's callback has been told of.

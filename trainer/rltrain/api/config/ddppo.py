@@ -37,5 +37,8 @@ class DDPPOConfig(SamplingConfig):
     """Only 0: ranks adapting a KL coefficient on their own would drift apart."""
     vf_share_layers: bool = False
     """One network for policy and value."""
+    sync_frac: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Share of the ranks that must have their fragment before the others stop at what they have, though at a quarter of
+    theirs at least; 1: nobody does. The paper has 0.6, for environments of very unequal speed."""
     keep_local_weights_in_sync: bool = True
     """Copy rank 0's weights to the driver after each iteration."""
