@@ -1,5 +1,6 @@
 """Environments that show what happens in them."""
 
+import os
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -53,6 +54,9 @@ def frames_a_second(env: EnvSpec) -> float:
     """
     if is_multi_agent(env):
         raise InvalidInput(f"environment {env.id!r} has several agents, and films are made of one agent alone")
+    # What draws with SDL, as pygame does, complains where there is no screen.
+    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
+    os.environ.setdefault("SDL_AUDIODRIVER", "dummy")
     try:
         made = make_env(_rendering(env))
     except RltrainError as error:

@@ -198,16 +198,17 @@ class Driver:
         self._observers.result(replace(result, added=self._callbacks.on_train_result(result.to_json())))
 
     def _evaluate(self, training: Training) -> Evaluation | None:
-        """Begin an evaluation where one is due; returns one that has ended."""
+        """Begin an evaluation where one is due, at once when another has ended; returns one that has."""
         evaluators = training.evaluators
         if evaluators is None:
             return None
+        ended = self._judged(evaluators.poll())
         if evaluators.due():
             saved = self._saver.save_candidate(training)
             weights = training.newest_weights() if saved is None else learned_weights(saved)
             if weights is not None:
                 evaluators.begin(weights, None if saved is None else saved.summary)
-        return self._judged(evaluators.poll())
+        return self._judged(evaluators.poll()) or ended
 
     def _judged(self, evaluation: Evaluation | None) -> Evaluation | None:
         if evaluation is not None:
