@@ -198,3 +198,19 @@ def test_each_row_is_learnt_from_by_one_policy_alone() -> None:
     assert content_hash(ours["a"].get_weights()) == content_hash(theirs["a"].get_weights())
     assert content_hash(ours["b"].get_weights()) != content_hash(theirs["b"].get_weights())
     assert c.WEIGHTS in drawn
+
+
+def test_a_group_on_several_devices_learns_what_it_learns_on_one() -> None:
+    each = worker(dqn(), "DQN")
+    buffer = make_buffer(dqn(), 0, each.roster)
+    for _ in range(10):
+        buffer.add(each.sample())
+    drawn = buffer.sample(6)
+    assert drawn is not None
+    spaces_ = each.observation_space, each.action_space
+    one, two = (make_policy("DQN", dqn(), *spaces_, seed=3, devices=("cpu",) * count) for count in (1, 2))
+    errors = [group_.learn_on_batch(drawn).td_error for group_ in (one, two)]
+    for name in ("a", "b"):
+        np.testing.assert_allclose(errors[1][name], errors[0][name], atol=1e-6)
+        for key, weights in one.get_weights()[name].items():
+            np.testing.assert_allclose(two.get_weights()[name][key], weights, atol=1e-5)

@@ -9,6 +9,7 @@ from probes.agents import Breaks
 from rltrain.api.config import DDPPOConfig, MultiAgentConfig, PlanConfig, R2D2Config, RecurrentModelConfig
 from rltrain.api.errors import EnvironmentFailed, InvalidManifest, UnknownEnvironment
 from rltrain.api.job import EnvSpec
+from rltrain.replay.make import make_buffer
 from rltrain.rollout import columns as c
 from rltrain.rollout.evaluation import evaluate
 from rltrain.rollout.multi_agent import MultiAgentCollector
@@ -146,6 +147,26 @@ def test_a_recurrent_policy_forgets_where_an_agents_life_begins() -> None:
     begins = rows[c.T] == 0
     assert (rows[c.STATE][begins] == 0).all()
     assert (rows[c.STATE][~begins] != 0).any(axis=1).all()
+
+
+def test_no_sequence_has_steps_of_two_agents_or_of_two_lives() -> None:
+    model = RecurrentModelConfig(fcnet_hiddens=(4,), lstm_cell_size=4, max_seq_len=3)
+    config = R2D2Config(
+        policy="R2D2", model=model, burn_in=2, rollout_fragment_length=5, num_envs_per_worker=2, learning_starts=0
+    )
+    each = worker("probes.agents:Roll", config, plan="OffPolicy", lives=LIVES)
+    buffer = make_buffer(config, 0, each.roster)
+    for _ in range(12):
+        buffer.add(each.sample())
+    stored = buffer.get_state()["policies"]["default_policy"]["columns"]
+    learnt = dict.fromkeys(LIVES, 0)
+    for obs, start, count in zip(stored[c.OBS], stored[c.START], stored[c.SEQ_LENS], strict=True):
+        rows = obs[start : config.burn_in + count + 1]
+        assert len({(own, life) for own, life, _, _ in rows.tolist()}) == 1
+        np.testing.assert_array_equal(np.diff(rows[:, 2]), 1)
+        learnt[list(LIVES)[int(rows[0, 0])]] += int(count)
+    # 60 steps of two environments are 20 episodes; what is open isn't cut yet.
+    assert learnt == {name: 20 * sum(count for _, count in lives) for name, lives in LIVES.items()}
 
 
 @pytest.mark.parametrize("plan", ["DDPPO", "R2D2"])

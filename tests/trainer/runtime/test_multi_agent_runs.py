@@ -165,6 +165,51 @@ def test_agents_learn_together_in_2000_env_steps(
     assert evaluate_checkpoint(tmp_path, 5, seed=1).scores.episode_return_mean >= 76
 
 
+@pytest.mark.parametrize(
+    ("env", "config", "wanted"),
+    [
+        (
+            # 20 steps of two agents, each paid 1 less its distance.
+            "probes.agents:Steer",
+            {
+                **FAST,
+                "policy": "SAC",
+                "lr": 3e-3,
+                "learning_starts": 300,
+                "train_batch_size": 64,
+                "initial_alpha": 0.05,
+                "rollout_fragment_length": 4,
+            },
+            36,
+        ),
+        (
+            # Two agents, each paid once; 1/2 each is the most without a memory.
+            "probes.agents:Recalls",
+            {
+                **REPLAY,
+                "policy": "R2D2",
+                "gamma": 0.9,
+                "model": {"fcnet_hiddens": [16], "lstm_cell_size": 16, "max_seq_len": 3},
+                "learning_starts": 100,
+                "train_batch_size": 96,
+                "buffer_size": 3000,
+                "rollout_fragment_length": 6,
+                "training_intensity": 12,
+                "target_network_update_freq": 100,
+            },
+            1.9,
+        ),
+    ],
+    ids=["SAC", "R2D2"],
+)
+def test_off_policy_algorithms_learn_with_two_agents_too(
+    env: str, config: dict[str, Any], wanted: float, tmp_path: Path
+) -> None:
+    spec = {"plan": "OffPolicy", "env": {"id": env}, "stop": {"envSteps": 2000}}
+    run_serially(job({**spec, "config": {"multiagent": TWO, **config}}), tmp_path)
+    assert evaluate_checkpoint(tmp_path, 50, seed=1).scores.episode_return_mean >= wanted
+
+
 def test_a_shared_policy_learns_from_both_of_its_agents(tmp_path: Path) -> None:
     spec = {"plan": "DQN", "env": {"id": "probes.agents:Tell"}, "config": REPLAY, "stop": {"envSteps": 1500}}
     run_serially(job(spec), tmp_path)

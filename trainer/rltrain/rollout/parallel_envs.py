@@ -57,16 +57,17 @@ def is_multi_agent(spec: EnvSpec) -> bool:
     factory = factory_of(spec)
     if factory is None:
         return False
-    from pettingzoo.utils.env import AECEnv, ParallelEnv
+    kind: Any = factory.func if isinstance(factory, partial) else factory
+    if not isinstance(kind, type):
+        made = construct(spec, worker=0)
+        kind = type(made)
+        if hasattr(made, "close"):
+            made.close()
+    if issubclass(kind, gymnasium.Env):
+        return False
+    from pettingzoo.utils.env import AECEnv, ParallelEnv  # half a second, which only those that need it take
 
-    kinds = (AECEnv, ParallelEnv)
-    made_by = factory.func if isinstance(factory, partial) else factory
-    if isinstance(made_by, type):
-        return issubclass(made_by, kinds)
-    made = construct(spec, worker=0)
-    if isinstance(made, (*kinds, gymnasium.Env)):
-        made.close()
-    return isinstance(made, kinds)
+    return issubclass(kind, AECEnv | ParallelEnv)
 
 
 def make_parallel_env(spec: EnvSpec, worker: int = 0) -> "Parallel":
