@@ -73,6 +73,23 @@ def test_a_spared_one_stays_for_once(tmp_path: Path) -> None:
     assert folders(tmp_path) == ["000000000003-0001"]
 
 
+def test_what_was_learnt_since_the_same_env_step_is_saved_too_and_is_newer(store: CheckpointStore) -> None:
+    def learnt(trained_steps: int) -> Checkpoint:
+        state = {"policy": {"w": np.array(trained_steps)}}
+        return store.save(IDENTITY, replace(summary(7), trained_steps=trained_steps), state)
+
+    first, second, third = learnt(32), learnt(64), learnt(96)
+    assert [learnt(steps).path for steps in (32, 64, 96)] == [first.path, second.path, third.path]
+    newest = store.newest()
+    assert newest is not None
+    assert newest.path == third.path
+    policy = newest.read("policy")
+    assert policy is not None
+    assert policy["w"] == 96
+    another = save(store, 8)
+    assert sorted(folders(store._folder.parent)) == sorted(each.path.name for each in (second, third, another))
+
+
 @pytest.mark.parametrize(
     "marked",
     [

@@ -25,7 +25,7 @@ MARKER: Final = "checkpoint.json"
 BEST: Final = "best.json"
 Metric = Literal["evaluation", "episodes"]
 """Whose returns: those of evaluations, or of the window of training's episodes."""
-_NAME: Final = re.compile(r"^(\d{12})-(\d{4,})$")
+_NAME: Final = re.compile(r"^(\d{12})-(\d{4,})(?:-(\d+))?$")
 _TEMPORARY: Final = ".saving-"
 
 
@@ -96,7 +96,7 @@ class Broken(Exception):
 
 
 class CheckpointStore:
-    """Checkpoints below a folder, named by env steps and attempt.
+    """Checkpoints below a folder, named by env steps and attempt, and by trained steps where those are the same.
 
     Args:
         folder: made when the first checkpoint is saved.
@@ -116,16 +116,18 @@ class CheckpointStore:
             StorageFull: nothing was changed.
         """
         name = f"{summary.steps:012d}-{summary.attempt:04d}"
-        final = self._folder / name
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._remove_leftovers()
-            if final.exists():
-                try:
-                    return open_checkpoint(final)
-                except Broken:
-                    shutil.rmtree(final)
-            temporary = self._folder / f"{_TEMPORARY}{name}"
+            # At one env step more may have been learnt since the last save.
+            for final in (self._folder / name, self._folder / f"{name}-{summary.trained_steps}"):
+                there = _whole(final)
+                if there is None:
+                    shutil.rmtree(final, ignore_errors=True)
+                    break
+                if there.summary.trained_steps == summary.trained_steps:
+                    return there
+            temporary = self._folder / f"{_TEMPORARY}{final.name}"
             temporary.mkdir()
             checkpoint = _write(temporary, final, identity, summary, parts)
             flush_folder(temporary)
@@ -197,12 +199,19 @@ class CheckpointStore:
         if not self._folder.is_dir():
             return []
         named = [(match, path) for path in self._folder.iterdir() if (match := _NAME.match(path.name))]
-        named.sort(key=lambda item: (int(item[0][1]), int(item[0][2])), reverse=True)
+        named.sort(key=lambda item: tuple(int(number or 0) for number in item[0].groups()), reverse=True)
         return [path for _, path in named]
 
     def _remove_leftovers(self) -> None:
         for leftover in self._folder.glob(f"{_TEMPORARY}*"):
             shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _whole(folder: Path) -> Checkpoint | None:
+    try:
+        return open_checkpoint(folder)
+    except Broken:
+        return None
 
 
 def open_checkpoint(folder: Path) -> Checkpoint:
