@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,8 @@ def join(parts: Sequence[Path], out: Path) -> None:
         KeyError: a part lacks a column of the first one.
     """
     opened = [np.load(part, allow_pickle=False) for part in parts]
-    np.savez_compressed(out, **{name: np.concatenate([part[name] for part in opened]) for name in opened[0].files})
+    joined: dict[str, Any] = {name: np.concatenate([part[name] for part in opened]) for name in opened[0].files}
+    np.savez_compressed(out, **joined)
 
 
 if __name__ == "__main__":
