@@ -3,7 +3,7 @@
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from rltrain.ops.shards import Replayed
 from rltrain.policies.apex import worker_epsilon
 from rltrain.replay.shard import ReplayShard, Sampled
 from rltrain.rollout.worker import RolloutWorker
-from rltrain.runtime.build import Training
+from rltrain.runtime.build import GIVE_WAY, Training
 from rltrain.runtime.checkpoint import CheckpointStore
 from rltrain.runtime.connect import connection
 from rltrain.runtime.learner import QueuedLearner
@@ -83,6 +83,19 @@ def process_of(target: object) -> int:
 
 def epsilon_of(worker: RolloutWorker) -> float:
     return worker.policy.exploration_state()["epsilon"]
+
+
+def niceness_of(target: object) -> int:
+    return os.nice(0)
+
+
+def test_sampling_gives_way_to_replay_and_learning_on_a_machine_that_they_share(running: Running) -> None:
+    def niceness(actors: Sequence[Actor]) -> set[int]:
+        return {running.backend.result(actor.control(niceness_of)) for actor in actors}
+
+    here = os.nice(0)  # the learner's thread has it too
+    assert niceness(running.shards.actors()) == {here}
+    assert niceness(running.training.workers.actors()) == {min(here + GIVE_WAY, 19)}
 
 
 def test_a_lost_worker_keeps_its_epsilon_and_a_lost_shard_comes_back_empty_without_a_checkpoint(

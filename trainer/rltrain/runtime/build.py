@@ -1,6 +1,7 @@
 """From a manifest to a dataflow with its workers, in a given back end."""
 
 import logging
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -38,14 +39,25 @@ _NOT_LEARNED: Final = ("global_step", "rng", "torch_rng")
 _INCARNATION_SEED: Final = 1_000_003
 
 
+GIVE_WAY: Final = 5
+"""Steps of niceness: of three parts of a processor that is short, one is left to such a process."""
+
+
 @dataclass(frozen=True)
 class MakeWorker:
-    """Makes a worker where its actor lives; a later incarnation draws other random numbers than the lost one."""
+    """Makes a worker where its actor lives; a later incarnation draws other random numbers than the lost one.
+
+    Attributes:
+        nice: of the actor's process, which is this worker's alone, above that of others on the machine.
+    """
 
     spec: WorkerSpec
     kind: type[RolloutWorker]
+    nice: int = 0
 
     def __call__(self, index: int, incarnation: int) -> RolloutWorker:
+        if self.nice:
+            os.nice(self.nice)
         return self.kind(replace(self.spec, index=index, seed=self.spec.seed + _INCARNATION_SEED * incarnation))
 
 
@@ -87,7 +99,9 @@ class Training:
             action_space=str(self.local.action_space),
         )
         kind = Rank if plan.ranks else RolloutWorker
-        make = MakeWorker(replace(worker, devices=("cuda",) if gpus_of(role) else ("cpu",)), kind)
+        # Where they sample beside the learner it must not wait for batches because they have its processor.
+        nice = GIVE_WAY if plan.sharded and backend.parallel else 0
+        make = MakeWorker(replace(worker, devices=("cuda",) if gpus_of(role) else ("cpu",)), kind, nice)
         crew = Crew(backend, next(iter(roles_of(job)), names.HEAD), wanted, make)
         self.workers = self._gather(plan, crew)
         self.evaluators = make_evaluators(job, backend, replace(worker, devices=devices[:1]))

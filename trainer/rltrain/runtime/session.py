@@ -35,6 +35,8 @@ def prepare_environment() -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    # By itself Ray gives all actors a niceness of 15: replay shards would starve beside anything else that runs.
+    os.environ.setdefault("RAY_worker_niceness", "0")
 
 
 @contextmanager
