@@ -30,6 +30,34 @@ def test_an_agent_counts_before_patterns_and_longer_ones_before_shorter_in_any_o
 
 
 @pytest.mark.parametrize(
+    ("pattern", "fits"),
+    [
+        ("*", True),
+        ("a*", True),
+        ("*a", True),
+        ("ab*ba", True),
+        ("ab*a", True),
+        ("abb*ba", False),
+        ("abba*ba", False),
+        ("*bb*", True),
+        ("*b*b*", True),
+        ("*b*b*b*", False),
+        ("a*c*a", False),
+        ("**b**a**", True),
+        ("*a" * 60 + "*b", False),
+    ],
+)
+def test_a_star_is_any_number_of_characters(pattern: str, fits: bool) -> None:
+    agent = "abba" if len(pattern) < 60 else "a" * 100
+    mapping = {pattern: "p", agent: "q"} if not fits else {pattern: "p"}
+    if fits:
+        assert assign(mapping, [agent]) == {agent: "p"}
+    else:
+        with pytest.raises(InvalidManifest, match="has no agent"):
+            assign(mapping, [agent])
+
+
+@pytest.mark.parametrize(
     ("mapping", "words"),
     [
         ({"walker_*": "q"}, "has no policy for agent 'wall' (add a line such as wall: wall)"),
