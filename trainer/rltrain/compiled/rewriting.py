@@ -14,9 +14,12 @@ def tanh(x: torch.Tensor) -> torch.Tensor:
 
 
 def mm(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """(m, k) by (k, n), as a sum where a side is so short that the library's call costs more than its work."""
-    (m, k), n = a.shape, b.shape[1]
-    if k <= _FEW or (b.stride(0) == 1 and (n <= _FEW or m == 1)):
+    """(m, k) by (k, n), as a sum where a side is so short that the library's call costs more than its work.
+
+    Not where k is: a sum of so few is taken into what follows it, an activation as a rule, which isn't vectorised then.
+    """
+    m, n = a.shape[0], b.shape[1]
+    if b.stride(0) == 1 and (n <= _FEW or m == 1):
         return (a.unsqueeze(2) * b.unsqueeze(0)).sum(1)
     not_rewritten: torch.Tensor = NotImplemented
     return not_rewritten
