@@ -34,7 +34,8 @@ def train(kept: Kept, choice: Choice) -> Outcome:
         outcome = Outcome(choice.row, choice.seed, recipe, (), ())
         kept.put(choice, outcome)
     for want in row.wants[len(outcome.scores) :]:
-        execute([RLTRAIN, *run_command(row, choice.seed, want, directory), "--resume"])
+        if not is_trained(directory, want):
+            execute([RLTRAIN, *run_command(row, choice.seed, want, directory), "--resume"])
         score = evaluate(directory, want)
         lines = [json.loads(line) for line in (directory / "results.jsonl").read_text().splitlines()]
         compared = sum("rank_hashes" in line for line in lines)
@@ -42,6 +43,16 @@ def train(kept: Kept, choice: Choice) -> Outcome:
         outcome = Outcome(choice.row, choice.seed, recipe, (*outcome.scores, score), curve, (compared, len(lines)))
         kept.put(choice, outcome)
     return outcome
+
+
+def is_trained(directory: Path, want: Want) -> bool:
+    """Whether the run came to the budget, and a call was ended before it could evaluate."""
+    finished = directory / "finished.json"
+    if not finished.exists():
+        return False
+    ended = json.loads(finished.read_text())
+    steps: int = ended["env_steps"] or ended["trained_steps"]
+    return ended["state"] == "Succeeded" and steps >= want.steps
 
 
 def run_command(row: Row, seed: int, want: Want, directory: Path) -> list[str]:

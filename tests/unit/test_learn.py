@@ -1,5 +1,6 @@
 """`make learn`: what is chosen, kept, compared and told. Nothing is trained here."""
 
+import json
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -11,7 +12,7 @@ from learn.curves import thinned
 from learn.join import join
 from learn.results import Kept, Outcome, Score, recipe_of
 from learn.rows import ROOT, ROWS, SEEDS, Choice, Want, choose
-from learn.training import points, run_command
+from learn.training import is_trained, points, run_command
 
 from rltrain.api.load import load_job
 
@@ -51,6 +52,19 @@ def test_a_run_ends_by_its_budget_alone_with_its_seed(name: str) -> None:
     assert spec.seed == 5
     criteria = {name: value for name, value in spec.stop.model_dump(by_alias=True).items() if value is not None}
     assert criteria == {row.counted: want.steps}
+
+
+def test_a_run_that_came_to_its_budget_is_not_run_again(tmp_path: Path) -> None:
+    assert not is_trained(tmp_path, Want(100))
+    for state, sampled, trained, ends in (
+        ("Succeeded", 100, 900, True),
+        ("Succeeded", 0, 100, True),
+        ("Succeeded", 99, 900, False),
+        ("Failed", 100, 900, False),
+    ):
+        told = {"state": state, "env_steps": sampled, "trained_steps": trained}
+        (tmp_path / "finished.json").write_text(json.dumps(told))
+        assert is_trained(tmp_path, Want(100)) is ends
 
 
 def test_the_median_needs_all_seeds_before_it_holds() -> None:
