@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 COPY_SECONDS: Final = 10.0
 """Between two copies of a remote learner's state into the driver."""
-SURVIVOR_SECONDS: Final = 5.0
+SURVIVOR_SECONDS: Final = 15.0
 """How long the survivors of a broken group have to hand over their state."""
 
 
