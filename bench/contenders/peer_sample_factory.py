@@ -1,6 +1,9 @@
 """Sample Factory's APPO with two workers on CartPole: env steps a second, from its own count of frames."""
 
 import json
+import multiprocessing
+import os
+import shutil
 import sys
 import tempfile
 import time
@@ -15,10 +18,14 @@ from sample_factory.train import make_runner
 
 
 class Watch(AlgoObserver):
-    """Notes time and steps whenever the learner has trained, and says when it is enough."""
+    """Notes time and steps whenever the learner has trained; when it is enough prints the result and ends all at once.
 
-    def __init__(self, seconds: float) -> None:
+    The runner's own way to end waits for its processes, which it doesn't always survive.
+    """
+
+    def __init__(self, seconds: float, folder: str) -> None:
         self.seconds = seconds
+        self.folder = folder
         self.marks: list[tuple[float, int]] = []
 
     def on_training_step(self, runner: Runner, training_iteration_since_resume: int) -> None:
@@ -26,7 +33,15 @@ class Watch(AlgoObserver):
         if steps >= 2000:
             self.marks.append((time.perf_counter(), steps))
             if self.marks[-1][0] - self.marks[0][0] >= self.seconds:
-                runner.cfg.train_for_seconds = 0  # what the runner itself compares with
+                self._end()
+
+    def _end(self) -> None:
+        (begun, first), (ended, last) = self.marks[0], self.marks[-1]
+        print(json.dumps({"steps_per_s": (last - first) / (ended - begun)}), flush=True)
+        for child in multiprocessing.active_children():
+            child.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        os._exit(0)
 
 
 def make_cartpole(name: str, cfg: Any, config: Any, render_mode: str | None = None) -> Any:
@@ -35,7 +50,7 @@ def make_cartpole(name: str, cfg: Any, config: Any, render_mode: str | None = No
 
 
 def main(seconds: float) -> None:
-    """Print the result as a line of JSON."""
+    """Train until enough has been seen; the result is printed as a line of JSON."""
     register_env("cartpole", make_cartpole)
     with tempfile.TemporaryDirectory() as folder:
         options = {
@@ -52,13 +67,9 @@ def main(seconds: float) -> None:
         parser, _ = parse_sf_args(argv=arguments)
         config = parse_full_cfg(parser, argv=arguments)
         config, runner = make_runner(config)
-        watch = Watch(seconds)
-        runner.register_observer(watch)
-        status = runner.init()
-        if status == ExperimentStatus.SUCCESS:
-            status = runner.run()
-        (begun, first), (ended, last) = watch.marks[0], watch.marks[-1]
-        print(json.dumps({"steps_per_s": (last - first) / (ended - begun)}))
+        runner.register_observer(Watch(seconds, folder))
+        if runner.init() == ExperimentStatus.SUCCESS:
+            runner.run()
 
 
 if __name__ == "__main__":
