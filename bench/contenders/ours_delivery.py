@@ -8,7 +8,7 @@ import sys
 import time
 
 from rltrain.api.config import ApexConfig, ModelConfig
-from rltrain.api.job import EnvSpec
+from rltrain.api.env import EnvSpec
 from rltrain.flow import Future
 from rltrain.ops.rollouts import deliver_fragment
 from rltrain.replay.buffer import ReplayBuffer

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from rltrain.api.config import ApexConfig, ModelConfig
-from rltrain.api.job import EnvSpec
+from rltrain.api.env import EnvSpec
 from rltrain.ops.learner import Learner
 from rltrain.ops.train import BeforeLearnOnBatch
 from rltrain.rollout import columns as c

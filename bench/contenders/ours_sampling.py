@@ -7,7 +7,7 @@ import time
 import torch
 
 from rltrain.api.config import DQNConfig, ModelConfig
-from rltrain.api.job import EnvSpec
+from rltrain.api.env import EnvSpec
 from rltrain.rollout.worker import RolloutWorker, WorkerSpec
 
 torch.set_num_threads(1)

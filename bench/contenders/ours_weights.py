@@ -5,7 +5,7 @@ import sys
 import time
 
 from rltrain.api.config import DQNConfig
-from rltrain.api.job import EnvSpec
+from rltrain.api.env import EnvSpec
 from rltrain.rollout.worker import RolloutWorker, WorkerSpec
 from rltrain.runtime.session import local_session, prepare_environment
 from rltrain.state import Array

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rltrain.api.job import EnvSpec
+from rltrain.api.env import EnvSpec
 from rltrain.cli.entry import main
 from rltrain.offline.readers import load_dataset
 from rltrain.rollout import columns as c

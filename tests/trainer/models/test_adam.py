@@ -63,7 +63,7 @@ def test_a_first_update_does_not_import_torch_s_compiler() -> None:
     code = (
         "import sys, gymnasium, numpy as np\n"
         "from rltrain.api.config import DQNConfig\n"
-        "from rltrain.api.job import EnvSpec\n"
+        "from rltrain.api.env import EnvSpec\n"
         "from rltrain.rollout.worker import RolloutWorker, WorkerSpec\n"
         "worker = RolloutWorker(WorkerSpec('DQN', EnvSpec(id='CartPole-v1'), DQNConfig(), seed=0))\n"
         "worker.policy.learn_on_batch(worker.sample())\n"

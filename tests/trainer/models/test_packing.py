@@ -10,8 +10,8 @@ from gymnasium import spaces
 
 from probes.envs import SPACES
 from rltrain.api.config import DDPPOConfig, ModelConfig
+from rltrain.api.env import EnvSpec
 from rltrain.api.errors import UnsupportedSpace
-from rltrain.api.job import EnvSpec
 from rltrain.models.packing import PackedBox, pack_space
 from rltrain.models.spaces import ObsEncoder
 from rltrain.policies.registry import check_spaces

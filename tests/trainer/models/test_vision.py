@@ -9,8 +9,8 @@ from gymnasium import spaces
 
 from rltrain.api.config import DDPPOConfig, DQNConfig, ModelConfig, PlanConfig, R2D2Config, SACConfig
 from rltrain.api.config.r2d2 import RecurrentModelConfig
+from rltrain.api.env import EnvSpec
 from rltrain.api.errors import UnsupportedSpace
-from rltrain.api.job import EnvSpec
 from rltrain.models.soft_actor_critic import DiscreteActorCritic
 from rltrain.models.spaces import ObsEncoder
 from rltrain.models.vision import filters_for

@@ -16,8 +16,8 @@ from rltrain.api.config import (
     ReplayMultiAgentConfig,
     SACConfig,
 )
+from rltrain.api.env import EnvSpec
 from rltrain.api.errors import InvalidManifest, UnsupportedSpace
-from rltrain.api.job import EnvSpec
 from rltrain.models.agents import AgentSpaces
 from rltrain.policies.group import PolicyGroup
 from rltrain.policies.ppo import run_alone

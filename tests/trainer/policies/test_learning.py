@@ -13,7 +13,7 @@ from rltrain.api.config import (
     R2D2Config,
     RecurrentModelConfig,
 )
-from rltrain.api.job import EnvSpec
+from rltrain.api.env import EnvSpec
 from rltrain.replay.buffer import ReplayBuffer
 from rltrain.replay.make import make_buffer
 from rltrain.rollout import columns as c

@@ -9,7 +9,7 @@ import torch
 from gymnasium import spaces
 
 from rltrain.api.config import DDPPOConfig, ModelConfig
-from rltrain.api.job import EnvSpec
+from rltrain.api.env import EnvSpec
 from rltrain.policies.base import LearnInfo
 from rltrain.policies.ppo import _LEARNT_FROM, PPOPolicy, run_alone
 from rltrain.policies.torch_policy import Seeds

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from rltrain.api.config import R2D2Config, RecurrentModelConfig
-from rltrain.api.job import EnvSpec
+from rltrain.api.env import EnvSpec
 from rltrain.policies.r2d2 import R2D2Policy
 from rltrain.rollout import columns as c
 from rltrain.rollout.batch import Batch

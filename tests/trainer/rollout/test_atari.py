@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from rltrain.api.config import DQNConfig
+from rltrain.api.env import AtariSpec, EnvSpec
 from rltrain.api.errors import MissingExtra, UnknownEnvironment
-from rltrain.api.job import AtariSpec, EnvSpec
 from rltrain.rollout import columns as c
 from rltrain.rollout.environments import make_env, make_native_vector
 from rltrain.rollout.native import NextStepEnvs

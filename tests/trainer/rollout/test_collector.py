@@ -6,7 +6,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from rltrain.api.job import EnvSpec
+from rltrain.api.env import EnvSpec
 from rltrain.rollout import columns as c
 from rltrain.rollout.collector import Act, Collector
 from rltrain.rollout.native import NextStepEnvs

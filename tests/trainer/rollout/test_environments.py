@@ -7,8 +7,8 @@ import gymnasium
 import pytest
 
 from probes.envs import Const, Count
+from rltrain.api.env import EnvSpec
 from rltrain.api.errors import EnvironmentFailed, UnknownEnvironment
-from rltrain.api.job import EnvSpec
 from rltrain.rollout.environments import make_env, make_native_vector
 
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from rltrain.api.config import DQNConfig, ExplorationConfig
+from rltrain.api.env import EnvSpec
 from rltrain.api.errors import EnvironmentFailed
-from rltrain.api.job import EnvSpec
 from rltrain.rollout.evaluation import NUM_ENVS, evaluate
 from rltrain.rollout.worker import RolloutWorker, WorkerSpec
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from rltrain.api.config import DDPPOConfig, DQNConfig, R2D2Config
+from rltrain.api.env import EnvSpec
 from rltrain.api.errors import TooManyRestarts
-from rltrain.api.job import EnvSpec
 from rltrain.policies.n_step import continues
 from rltrain.replay.make import make_buffer
 from rltrain.rollout import columns as c

@@ -7,8 +7,8 @@ import pytest
 
 from probes.agents import Breaks
 from rltrain.api.config import DDPPOConfig, MultiAgentConfig, PlanConfig, R2D2Config, RecurrentModelConfig
+from rltrain.api.env import EnvSpec
 from rltrain.api.errors import EnvironmentFailed, InvalidManifest, UnknownEnvironment
-from rltrain.api.job import EnvSpec
 from rltrain.replay.make import make_buffer
 from rltrain.rollout import columns as c
 from rltrain.rollout.evaluation import evaluate

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from rltrain.api.config import DQNConfig
+from rltrain.api.env import EnvSpec
 from rltrain.api.errors import EnvironmentFailed, MissingExtra, UnknownEnvironment
-from rltrain.api.job import EnvSpec
 from rltrain.rollout import columns as c
 from rltrain.rollout.collector import Collector
 from rltrain.rollout.environments import make_env, make_native_vector

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from rltrain.api.config import DQNConfig
+from rltrain.api.env import EnvSpec
 from rltrain.api.errors import EnvironmentFailed, UnknownEnvironment
-from rltrain.api.job import EnvSpec
 from rltrain.rollout.collector import Collector
 from rltrain.rollout.faults import Tolerance
 from rltrain.rollout.subprocesses import ProcessEnvs
@@ -119,7 +119,7 @@ def test_one_that_cannot_be_made_is_told_like_any_other() -> None:
 HANGING = """
 import sys, time
 import numpy as np
-from rltrain.api.job import EnvSpec
+from rltrain.api.env import EnvSpec
 from rltrain.rollout.subprocesses import ProcessEnvs
 envs = ProcessEnvs(EnvSpec(id="probes.envs:Bad", kwargs={"kind": "hang", "step": 1, "worker": 0}), 2, 0, 0, False)
 envs.reset()

@@ -6,8 +6,8 @@ import gymnasium
 import numpy as np
 import pytest
 
+from rltrain.api.env import EnvSpec
 from rltrain.api.errors import CheckpointMismatch, EnvironmentFailed
-from rltrain.api.job import EnvSpec
 from rltrain.rollout.environments import VectorEnv
 from rltrain.rollout.native import NextStepEnvs
 from rltrain.rollout.vector import EnvList, VectorEnvs, episode_seed

@@ -5,8 +5,8 @@ import pytest
 
 from probes.envs import SPACES
 from rltrain.api.config import DDPPOConfig, DQNConfig, PlanConfig
+from rltrain.api.env import EnvSpec
 from rltrain.api.errors import UnsupportedSpace
-from rltrain.api.job import EnvSpec
 from rltrain.policies.registry import ACTION_SPACES
 from rltrain.rollout import columns as c
 from rltrain.rollout.native import NextStepEnvs

@@ -28,7 +28,7 @@ def collect(
 
     prepare_environment()
     try:
-        from rltrain.api.job import EnvSpec
+        from rltrain.api.env import EnvSpec
         from rltrain.runtime.collecting import collect as record
         from rltrain.runtime.rundir import code_of
     except ModuleNotFoundError as error:

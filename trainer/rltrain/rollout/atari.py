@@ -8,8 +8,8 @@ from gymnasium import spaces
 from gymnasium.envs.registration import VectorizeMode
 from gymnasium.wrappers import AtariPreprocessing, FrameStackObservation, TransformReward
 
+from rltrain.api.env import AtariSpec, EnvSpec
 from rltrain.api.errors import MissingExtra, UnknownEnvironment
-from rltrain.api.job import AtariSpec, EnvSpec
 from rltrain.state import Array
 
 NAMESPACE = "ALE/"

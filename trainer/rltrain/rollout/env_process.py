@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from rltrain.api.env import EnvSpec
 from rltrain.api.errors import RltrainError
-from rltrain.api.job import EnvSpec
 from rltrain.rollout.environments import Space
 from rltrain.rollout.faults import Fault
 from rltrain.rollout.vector import EnvList, Step

@@ -9,8 +9,8 @@ from gymnasium import error as gym_error
 from gymnasium.envs.registration import VectorizeMode
 from gymnasium.vector import AutoresetMode
 
+from rltrain.api.env import EnvSpec
 from rltrain.api.errors import EnvironmentFailed, RltrainError, UnknownEnvironment
-from rltrain.api.job import EnvSpec
 from rltrain.api.nearest import did_you_mean
 from rltrain.models.packing import PackedBox, pack_space
 from rltrain.rollout import atari, pools

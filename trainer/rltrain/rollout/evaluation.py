@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from rltrain.api.env import EnvSpec
 from rltrain.api.errors import EnvironmentFailed
-from rltrain.api.job import EnvSpec
 from rltrain.models.spaces import action_mapping
 from rltrain.policies.base import Learned, Policy
 from rltrain.policies.group import PolicyGroup

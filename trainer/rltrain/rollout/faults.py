@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
+from rltrain.api.env import EnvSpec
 from rltrain.api.errors import TooManyRestarts
-from rltrain.api.job import EnvSpec
 from rltrain.state import Array
 
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 import gymnasium
 import numpy as np
 
+from rltrain.api.env import EnvSpec
 from rltrain.api.errors import EnvironmentFailed, InvalidInput, RltrainError
-from rltrain.api.job import EnvSpec
 from rltrain.rollout.environments import make_env
 from rltrain.rollout.parallel_envs import is_multi_agent
 from rltrain.state import Array

@@ -9,6 +9,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from rltrain.api.env import EnvSpec
 from rltrain.api.errors import (
     CheckpointMismatch,
     EnvironmentFailed,
@@ -17,7 +18,6 @@ from rltrain.api.errors import (
     UnknownEnvironment,
     UnsupportedSpace,
 )
-from rltrain.api.job import EnvSpec
 from rltrain.models.agents import AgentSpaces
 from rltrain.models.packing import PackedBox, pack_space
 from rltrain.models.spaces import Space

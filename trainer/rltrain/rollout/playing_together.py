@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from rltrain.api.job import EnvSpec
+from rltrain.api.env import EnvSpec
 from rltrain.policies.group import PolicyGroup
 from rltrain.rollout.collector import EpisodeRecord
 from rltrain.rollout.parallel_envs import AgentsEnv

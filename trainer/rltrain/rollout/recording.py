@@ -4,7 +4,7 @@ from typing import Final
 
 import numpy as np
 
-from rltrain.api.job import EnvSpec
+from rltrain.api.env import EnvSpec
 from rltrain.models.spaces import action_mapping
 from rltrain.policies.base import Policy
 from rltrain.rollout import columns as c

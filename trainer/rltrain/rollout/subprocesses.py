@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from rltrain.api.env import EnvSpec
 from rltrain.api.errors import EnvironmentFailed, RltrainError
-from rltrain.api.job import EnvSpec
 from rltrain.rollout.env_process import Answer, Made, Row, Setup, receive, send
 from rltrain.rollout.environments import Space
 from rltrain.rollout.faults import Fault

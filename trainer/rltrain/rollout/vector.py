@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from gymnasium import spaces
 
+from rltrain.api.env import EnvSpec
 from rltrain.api.errors import CheckpointMismatch, EnvironmentFailed, RltrainError
-from rltrain.api.job import EnvSpec
 from rltrain.rollout.environments import Env, Space, make_env
 from rltrain.rollout.faults import Fault, all_finite, not_finite
 from rltrain.state import Array, State

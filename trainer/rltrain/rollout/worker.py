@@ -6,8 +6,8 @@ from functools import partial
 from typing import Any
 
 from rltrain.api.config import PlanConfig, SamplingConfig
+from rltrain.api.env import EnvSpec
 from rltrain.api.errors import RltrainError
-from rltrain.api.job import EnvSpec
 from rltrain.callbacks import Callbacks, Episode
 from rltrain.models.spaces import action_mapping
 from rltrain.policies.base import Learned, Policy

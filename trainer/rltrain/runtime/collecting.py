@@ -4,8 +4,8 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
+from rltrain.api.env import EnvSpec
 from rltrain.api.errors import InvalidInput
-from rltrain.api.job import EnvSpec
 from rltrain.offline.dataset import Summary, prepare
 from rltrain.offline.writer import write_npz
 from rltrain.policies.base import Policy
