@@ -64,12 +64,14 @@ PATIENCE = 120
 """Seconds after which a test that waits gives up; nothing is measured by it."""
 
 
-def free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
+def free_ports(count: int, first: int) -> list[int]:
+    """Ports from `first` on that nobody has."""
+    found: list[int] = []
+    for port in range(first, first + 10 * count):
+        with socket.socket() as each, contextlib.suppress(OSError):
+            each.bind(("127.0.0.1", port))
+            found.append(port)
+    return found[:count]
 
 
 class Machine:
@@ -81,14 +83,16 @@ class Machine:
         self.data.mkdir()
         (folder / "home").mkdir()
         (folder / "job.yaml").write_text(manifest)
-        self.gcs, *self._ports = free_ports(1 + 4 * len(ROLES))
+        # Below what the kernel gives out by itself, or Ray's own choices could fall into the ranges given here.
+        self._first = 10_000 + 1000 * (os.getpid() % 20)
+        self.gcs, *self._ports = free_ports(1 + 4 * len(ROLES), self._first + 100 * len(ROLES))
         self.started: list[subprocess.Popen[bytes]] = []
 
     def start(self, role: str) -> "subprocess.Popen[bytes]":
         place = ROLES.index(role)
         names = ("NODE_MANAGER", "OBJECT_MANAGER", "RUNTIME_ENV_AGENT", "METRICS_EXPORT")
         ports = {f"RLTRAIN_{name}_PORT": str(self._ports[4 * place + at]) for at, name in enumerate(names)}
-        low = 30000 + 1000 * (os.getpid() % 20) + 100 * place
+        low = self._first + 100 * place
         environment = {
             **os.environ,
             **ports,
