@@ -60,4 +60,4 @@ def test_cql_samples_nothing_and_still_tells_how_it_plays(finished: dict[str, Ob
 
     assert told["envSteps"] == 0
     assert told["trainedSteps"] == 102400
-    assert told["episodeReturnMean"] < 0
+    assert told["evaluationReturnMean"] < 0
