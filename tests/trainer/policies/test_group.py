@@ -20,8 +20,8 @@ from rltrain.api.env import EnvSpec
 from rltrain.api.errors import InvalidManifest, UnsupportedSpace
 from rltrain.models.agents import AgentSpaces
 from rltrain.policies.group import PolicyGroup
-from rltrain.policies.ppo import run_alone
 from rltrain.policies.registry import check_spaces, make_policy
+from rltrain.policies.sharing import alone
 from rltrain.replay.make import make_buffer
 from rltrain.rollout import columns as c
 from rltrain.rollout.worker import RolloutWorker, WorkerSpec
@@ -165,7 +165,7 @@ def test_a_rank_without_rows_of_a_policy_keeps_step_and_none_at_all_is_passed_ov
     batch = each.sample()
     assert each.policy.minibatches_of(batch) == {"a": 1, "b": 0}
     for agreed, stats in (({"a": 1, "b": 0}, {"a"}), ({"a": 1, "b": 2}, {"a", "b"})):
-        info = run_alone(each.policy.minibatch_sgd(batch, minibatches=agreed))
+        info = alone(each.policy.minibatch_sgd(batch, minibatches=agreed))
         assert {name.split("/")[0] for name in info.stats} == stats
         assert np.isfinite(list(info.stats.values())).all()
 

@@ -11,7 +11,8 @@ from gymnasium import spaces
 from rltrain.api.config import DDPPOConfig, ModelConfig
 from rltrain.api.env import EnvSpec
 from rltrain.policies.base import LearnInfo
-from rltrain.policies.ppo import _LEARNT_FROM, PPOPolicy, run_alone
+from rltrain.policies.ppo import _LEARNT_FROM, PPOPolicy
+from rltrain.policies.sharing import alone
 from rltrain.policies.torch_policy import Seeds
 from rltrain.rollout import columns as c
 from rltrain.rollout.batch import Batch
@@ -135,7 +136,7 @@ def test_fewer_minibatches_than_the_rows_need_are_refused() -> None:
 def test_no_rank_having_rows_leaves_everything_as_it_was() -> None:
     each = policy()
     before = content_hash(each.learned_state())
-    run_alone(each.minibatch_sgd(batch(0), minibatches=2))
+    alone(each.minibatch_sgd(batch(0), minibatches=2))
     assert content_hash(each.learned_state()) == before
 
 
@@ -158,7 +159,7 @@ def test_the_loss_is_the_clipped_objective_with_clipped_values() -> None:
 
 def test_the_averaged_gradient_is_what_is_clipped() -> None:
     each = policy(grad_clip=0.01, num_sgd_iter=1)
-    run_alone(each.minibatch_sgd(batch(50)))
+    alone(each.minibatch_sgd(batch(50)))
     assert float(each._flat.gradient.norm()) == pytest.approx(0.01, rel=1e-3)
 
 

@@ -14,6 +14,7 @@ from rltrain.models.tensors import as_tensor
 from rltrain.policies.base import LearnInfo, interpolate
 from rltrain.policies.gae import gae, standardized
 from rltrain.policies.n_step import continues
+from rltrain.policies.sharing import alone
 from rltrain.policies.torch_policy import Seeds, TorchPolicy
 from rltrain.rollout import columns as c
 from rltrain.rollout.batch import Batch
@@ -68,7 +69,7 @@ class PPOPolicy(TorchPolicy):
         )
 
     def learn_on_batch(self, batch: Batch) -> LearnInfo:
-        return run_alone(self.minibatch_sgd(batch))
+        return alone(self.minibatch_sgd(batch))
 
     def minibatches_of(self, batch: Batch) -> int:
         return -(-batch.count // self._config.sgd_minibatch_size)
@@ -169,17 +170,6 @@ class PPOPolicy(TorchPolicy):
             outside = ((ratio - 1).abs() > config.clip_param).float().mean()
             means = [each.detach() for each in (loss, policy_loss, vf_loss, entropy, kl, outside)]
             return loss, torch.stack(means)
-
-
-def run_alone(sgd: Generator[torch.Tensor, torch.Tensor, LearnInfo]) -> LearnInfo:
-    """Drive a `minibatch_sgd` as the only rank."""
-    try:
-        vector = next(sgd)
-        while True:
-            vector = sgd.send(vector)
-    except StopIteration as stop:
-        info: LearnInfo = stop.value
-        return info
 
 
 def _explained_variance(batch: Batch) -> float:

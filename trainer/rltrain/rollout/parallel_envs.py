@@ -11,7 +11,6 @@ from gymnasium import spaces
 
 from rltrain.api.env import EnvSpec
 from rltrain.api.errors import (
-    CheckpointMismatch,
     EnvironmentFailed,
     InvalidManifest,
     Problem,
@@ -22,7 +21,7 @@ from rltrain.models.agents import AgentSpaces
 from rltrain.models.packing import PackedBox, pack_space
 from rltrain.models.spaces import Space
 from rltrain.rollout.environments import construct, factory_of, make_env
-from rltrain.rollout.vector import episode_seed
+from rltrain.rollout.vector import as_given, check_count, episode_seed, failure
 from rltrain.state import Array, State
 
 if TYPE_CHECKING:
@@ -189,7 +188,7 @@ class AgentsEnv:
         self.begin()
         if not self._record:
             return
-        taken = {name: iter(self._as_given(name, actions)) for name, actions in state["actions"].items()}
+        taken = {name: iter(as_given(self.action_space[name], actions)) for name, actions in state["actions"].items()}
         for _ in range(int(state["steps"])):
             self.step({name: next(taken[name]) for name in self.obs})
         if not (self.obs.keys() == state["obs"].keys() and all(map(np.array_equal, *self._pairs(state["obs"])))):
@@ -257,18 +256,13 @@ class AgentsEnv:
             raise ValueError(f"agent {name!r} got an observation that isn't finite")
         return array
 
-    def _as_given(self, name: str, actions: Array) -> Sequence[Any]:
-        return as_given(self.action_space[name], actions)
-
     def _pairs(self, other: Mapping[str, Array]) -> tuple[Sequence[Array], Sequence[Array]]:
         return list(self.obs.values()), [other[name] for name in self.obs]
 
     def _failure(self, error: BaseException) -> EnvironmentFailed:
-        seed = episode_seed(self._seed, self._worker, self._index, self._episode)
-        return EnvironmentFailed(
-            f"environment {self._spec.id!r} failed in worker {self._worker}, environment {self._index}, step "
-            f"{self._steps} of its episode {self._episode} (seed {seed}): {type(error).__name__}: {error}"
-        )
+        cause = f"{type(error).__name__}: {error}"
+        place = self._worker, self._index, self._episode, self._steps
+        return EnvironmentFailed(failure(self._spec, self._seed, *place, cause))
 
 
 class ParallelEnvs:
@@ -289,11 +283,7 @@ class ParallelEnvs:
 
     def set_state(self, state: State) -> None:
         """Go on from a saved state. Raises CheckpointMismatch."""
-        if len(state["envs"]) != self.num_envs:
-            raise CheckpointMismatch(
-                f"the saved worker had {len(state['envs'])} environments, this one {self.num_envs}: "
-                "set num_envs_per_worker to the saved number"
-            )
+        check_count(len(state["envs"]), self.num_envs)
         for env, saved in zip(self.envs, state["envs"], strict=True):
             env.set_state(saved)
 
@@ -301,8 +291,3 @@ class ParallelEnvs:
         """Close all of them."""
         for env in self.envs:
             env.close()
-
-
-def as_given(space: Space, actions: Array) -> Sequence[Any]:
-    """A batch of actions as environments are given them: plain integers where they are discrete."""
-    return actions.tolist() if isinstance(space, spaces.Discrete) else list(actions)

@@ -11,7 +11,7 @@ from rltrain.models.packing import PackedBox
 from rltrain.models.spaces import Space, action_mapping
 from rltrain.policies.group import PolicyGroup
 from rltrain.rollout.acting import Actor
-from rltrain.rollout.parallel_envs import as_given
+from rltrain.rollout.vector import as_given
 from rltrain.state import Array, State
 
 

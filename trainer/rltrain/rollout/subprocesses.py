@@ -194,7 +194,7 @@ class ProcessEnvs:
         return {"episodes": list(self._episodes), "actions": open_episodes, "obs": self.obs.copy()}
 
     def set_state(self, state: State) -> None:
-        check_count(state, self.num_envs)
+        check_count(len(state["episodes"]), self.num_envs)
         for index, process in enumerate(self._processes):
             process.ask("set_state", {name: column[index : index + 1] for name, column in state.items()})
             self._episodes[index] = int(state["episodes"][index]) - self._record

@@ -1,7 +1,7 @@
 """Stepping several environments as one, with exact transitions."""
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -85,13 +85,18 @@ def failure(spec: EnvSpec, seed: int, worker: int, env: int, episode: int, step:
     )
 
 
-def check_count(state: State, num_envs: int) -> None:
+def check_count(saved: int, num_envs: int) -> None:
     """Raises CheckpointMismatch where a saved state is of another number of environments."""
-    if len(state["episodes"]) != num_envs:
+    if saved != num_envs:
         raise CheckpointMismatch(
-            f"the saved worker had {len(state['episodes'])} environments, this one {num_envs}: "
+            f"the saved worker had {saved} environments, this one {num_envs}: "
             "set num_envs_per_worker to the saved number"
         )
+
+
+def as_given(space: Space, actions: Array) -> Sequence[Any]:
+    """A batch of actions as environments are given them: plain integers where they are discrete."""
+    return actions.tolist() if isinstance(space, spaces.Discrete) else list(actions)
 
 
 class EnvList:
@@ -116,7 +121,6 @@ class EnvList:
         space = self.observation_space
         self._shape = space.shape or ()
         self._contains = space.contains if isinstance(space, spaces.Discrete | spaces.MultiDiscrete) else None
-        self._scalar_actions = isinstance(self.action_space, spaces.Discrete)
         self.obs = np.zeros((num_envs, *self._shape), space.dtype)
         self.faults: list[Fault] = []
         self._next_obs = np.zeros_like(self.obs)
@@ -133,8 +137,7 @@ class EnvList:
             self._reset(index)
 
     def step(self, actions: Array) -> Step:
-        each = actions.tolist() if self._scalar_actions else list(actions)
-        for index, action in enumerate(each):
+        for index, action in enumerate(as_given(self.action_space, actions)):
             self._step(index, action)
         for index, what in not_finite(reward=self._rewards, observation=self._next_obs):
             self._steps[index] -= 1  # the one that has failed
@@ -171,7 +174,7 @@ class EnvList:
         return {"episodes": list(self._episodes), "actions": open_episodes, "obs": self.obs.copy()}
 
     def set_state(self, state: State) -> None:
-        check_count(state, self.num_envs)
+        check_count(len(state["episodes"]), self.num_envs)
         for index, episode in enumerate(state["episodes"]):
             self._episodes[index] = int(episode) - 1 if self._record else int(episode)
             self._reset(index)
@@ -211,7 +214,7 @@ class EnvList:
             self._fail(index, "observation", "its first observation isn't finite")
 
     def _redo(self, index: int, actions: Array, obs: Array) -> None:
-        for action in actions.tolist() if self._scalar_actions else list(actions):
+        for action in as_given(self.action_space, actions):
             if not self.faults:
                 self._step(index, action)
             self.obs[index] = self._next_obs[index]
