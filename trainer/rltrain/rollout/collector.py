@@ -42,7 +42,27 @@ def never(steps: int) -> bool:
     return False
 
 
-class Collector:
+class Occurrences:
+    """What has happened in a worker's environments, for whoever asks."""
+
+    def __init__(self) -> None:
+        self._finished: list[EpisodeRecord] = []
+        self._faults: list[Fault] = []
+        self._dropped = 0
+
+    def drain_episodes(self) -> list[EpisodeRecord]:
+        """Episodes finished since the last call."""
+        finished, self._finished = self._finished, []
+        return finished
+
+    def drain_faults(self) -> FaultReport:
+        """Failures since the last call."""
+        report = FaultReport(tuple(self._faults), self._dropped)
+        self._faults, self._dropped = [], 0
+        return report
+
+
+class Collector(Occurrences):
     """Transitions of one worker's environments.
 
     Rows are written into a grid of (steps, environments). A batch takes the wanted number of transitions
@@ -64,6 +84,7 @@ class Collector:
         begin: Begin = lambda rows: None,
         tolerance: Tolerance | None = None,
     ) -> None:
+        super().__init__()
         self._envs, self._act, self._begin = envs, act, begin
         self._tolerance = tolerance or Tolerance()
         count = envs.num_envs
@@ -71,9 +92,7 @@ class Collector:
         self._valid = np.zeros((0, count), bool)
         self._rows = self._transitions = 0
         self._episodes = worker * c.EPISODES_PER_WORKER
-        self._finished: list[EpisodeRecord] = []
-        self._faults: list[Fault] = []
-        self._steps = self._dropped = 0
+        self._steps = 0
         self._start_episodes()
         envs.reset()
         self._restart_failed()
@@ -87,17 +106,6 @@ class Collector:
         while self._transitions < count and not enough(self._transitions):
             self._step()
         return self._take(min(count, self._transitions))
-
-    def drain_episodes(self) -> list[EpisodeRecord]:
-        """Episodes finished since the last call."""
-        finished, self._finished = self._finished, []
-        return finished
-
-    def drain_faults(self) -> FaultReport:
-        """Failures since the last call."""
-        report = FaultReport(tuple(self._faults), self._dropped)
-        self._faults, self._dropped = [], 0
-        return report
 
     def get_state(self) -> State:
         """Open episodes and counters; complete where the environments record their episodes."""

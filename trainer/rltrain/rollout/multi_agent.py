@@ -10,8 +10,8 @@ from rltrain.api.errors import EnvironmentFailed, RltrainError, TooManyRestarts
 from rltrain.policies.group import PolicyGroup
 from rltrain.rollout import columns as c
 from rltrain.rollout.batch import Batch
-from rltrain.rollout.collector import EpisodeRecord, never
-from rltrain.rollout.faults import Fault, FaultReport, Tolerance
+from rltrain.rollout.collector import EpisodeRecord, Occurrences, never
+from rltrain.rollout.faults import Fault, Tolerance
 from rltrain.rollout.multi_agent_batch import MultiAgentBatch
 from rltrain.rollout.parallel_envs import AgentsStep, ParallelEnvs
 from rltrain.rollout.seats import GroupActor, Seats
@@ -83,7 +83,7 @@ class _Track:
         return Batch(columns)
 
 
-class MultiAgentCollector:
+class MultiAgentCollector(Occurrences):
     """Transitions of one worker's environments, in batches by policy.
 
     Of an environment that fails, the steps of its open episode are taken back, as far as no batch has them yet.
@@ -96,15 +96,14 @@ class MultiAgentCollector:
     """
 
     def __init__(self, envs: ParallelEnvs, group: PolicyGroup, worker: int, tolerance: Tolerance | None = None) -> None:
+        super().__init__()
         self._envs = envs
         self._tolerance = tolerance or Tolerance()
         self._tracks = {name: _Track(Seats(group.roster, name, envs.num_envs)) for name in group.policies}
         self.actor = GroupActor(group, {name: track.seats for name, track in self._tracks.items()}, explore=True)
         self._episodes = worker * c.EPISODES_PER_WORKER
         self._lengths = [0] * envs.num_envs
-        self._finished: list[EpisodeRecord] = []
-        self._faults: list[Fault] = []
-        self._steps = self._dropped = self._ready = 0
+        self._steps = self._ready = 0
         self._valid: list[Array] = []
         for index in range(envs.num_envs):
             self._begin(index)
@@ -122,17 +121,6 @@ class MultiAgentCollector:
         number = np.where(valid, valid.cumsum().reshape(valid.shape) - 1, -1)
         self._valid = [carried] if surplus else []
         return MultiAgentBatch({name: track.take(number, carried) for name, track in self._tracks.items()}, count)
-
-    def drain_episodes(self) -> list[EpisodeRecord]:
-        """Episodes finished since the last call."""
-        finished, self._finished = self._finished, []
-        return finished
-
-    def drain_faults(self) -> FaultReport:
-        """Failures since the last call."""
-        report = FaultReport(tuple(self._faults), self._dropped)
-        self._faults, self._dropped = [], 0
-        return report
 
     def get_state(self) -> State:
         """Open episodes and counters; complete where the environments record their episodes."""
