@@ -3,7 +3,7 @@
 import pytest
 from gymnasium import spaces
 
-from rltrain.api.config import CQLConfig, DQNConfig, PlanConfig
+from rltrain.api.config import DQNConfig, PlanConfig
 from rltrain.api.config.multi_agent import ReplayMultiAgentConfig
 from rltrain.api.errors import InvalidManifest
 from rltrain.models.agents import AgentSpaces, Roster, assign, make_roster
@@ -76,9 +76,9 @@ def test_agents_left_out_or_unknown_and_two_policies_for_one_are_refused(mapping
     assert "spec.config.multiagent.policy_mapping" in str(refused.value)
 
 
-def roster(config: PlanConfig, plan: str = "DQN", **others: spaces.Space[object]) -> Roster:
+def roster(config: PlanConfig, **others: spaces.Space[object]) -> Roster:
     obs = {name: spaces.Discrete(3) for name in ("one", "two")} | others
-    return make_roster(plan, config, AgentSpaces(obs), AgentSpaces({name: spaces.Discrete(2) for name in obs}))
+    return make_roster(config, AgentSpaces(obs), AgentSpaces({name: spaces.Discrete(2) for name in obs}))
 
 
 def block(**options: object) -> DQNConfig:
@@ -98,8 +98,3 @@ def test_agents_of_different_spaces_cannot_share_a_policy() -> None:
     with pytest.raises(InvalidManifest, match=r"'default_policy'.*'odd' and 'one', whose observation spaces differ"):
         roster(DQNConfig(), odd=spaces.Discrete(4))
     assert set(roster(block(policy_mapping={"*": "p", "odd": "q"}), odd=spaces.Discrete(4)).agents) == {"p", "q"}
-
-
-def test_a_plan_that_learns_from_a_dataset_is_refused_by_name() -> None:
-    with pytest.raises(InvalidManifest, match="plan CQL can't train several agents"):
-        roster(CQLConfig(input="x.npz"), plan="CQL")

@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rltrain.api.errors import InvalidInput, InvalidManifest
+from rltrain.api.env import EnvSpec
+from rltrain.api.errors import InvalidInput, InvalidManifest, UnsupportedSpace
 from rltrain.cli.main import _run
 from rltrain.flow import MetricsContext, Signal
 from rltrain.flow.metrics import STEPS_SAMPLED
 from rltrain.flow.ray_backend import RayBackend
 from rltrain.flow.serial import SerialBackend
 from rltrain.ops.ranks import Rank
+from rltrain.rollout import columns as c
 from rltrain.runtime.build import Training
 from rltrain.runtime.collecting import collect
 from rltrain.runtime.evaluation import evaluate_checkpoint
@@ -128,8 +130,78 @@ def test_a_checkpoint_is_evaluated_with_all_its_policies(
     capsys.readouterr()
     assert _run(["evaluate", str(tmp_path / "run"), "--episodes", "5", "--seed", "1", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["episode_return_mean"] == scores.episode_return_mean
-    with pytest.raises(InvalidInput, match="trained with several agents"):
-        collect([tmp_path / "run"], None, tmp_path / "data.npz", steps=10, seed=0, explore=False)
+
+
+STEER = EnvSpec(id="probes.agents:Steer")
+
+
+def cql_from(data: Path, steps: int = 1600, **config: Any) -> Any:
+    own = {"input": str(data), "multiagent": TWO, "evaluation_num_episodes": 2, **config}
+    return job(
+        {**CQL, "env": {"id": STEER.id}}, config=own, checkpoint={"everySeconds": 30}, stop={"trainedSteps": steps}
+    )
+
+
+@pytest.mark.parametrize("mode", ["independent", "lockstep"])
+def test_cql_of_several_agents_learns_from_a_recording_by_chance_and_resumes_bit_by_bit(
+    mode: str, tmp_path: Path
+) -> None:
+    collect([], STEER, tmp_path / "data.npz", steps=400, seed=1, explore=False)
+    manifest = cql_from(tmp_path / "data.npz", multiagent={**TWO, "replay_mode": mode, "policies_to_train": ["b"]})
+    whole = run_serially(manifest, tmp_path / "whole")
+    assert run_serially(manifest, tmp_path / "parts", looks=30).exit_code == 130
+    ended = run_serially(manifest, tmp_path / "parts", resume=True)
+    assert marker(whole.checkpoint)["hashes"] == marker(ended.checkpoint)["hashes"]
+    last = results(tmp_path / "whole")[-1]
+    assert {name.split("/")[0] for name in last["info"]["learner"]} == {"b"}
+    assert [line["evaluation"]["episode_length_mean"] for line in results(tmp_path / "whole") if "evaluation" in line]
+    assert last["trained_steps"] == 1600
+
+
+def test_agents_are_recorded_with_their_run_and_cql_learns_from_it_what_they_could(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    soft = {**FAST, "policy": "SAC", "lr": 3e-3, "train_batch_size": 32, "initial_alpha": 0.05, "learning_starts": 400}
+    spec = {"plan": "OffPolicy", "env": {"id": STEER.id}, "stop": {"envSteps": 600}}
+    run_serially(job({**spec, "config": {"multiagent": TWO, **soft}}), tmp_path / "sac")
+    data = tmp_path / "data.npz"
+    assert _run(["collect", str(tmp_path / "sac"), "--steps", "600", "--explore", "--out", str(data)]) == 0
+    assert "agent_1: 600 transitions, 30 episodes" in capsys.readouterr().out
+    with np.load(data) as file:
+        assert np.abs(file[f"agent_1/{c.ACTIONS}"]).max() > 1, "the environment's own units"
+        paid = 1 - np.abs(file[f"agent_1/{c.ACTIONS}"] - file[f"agent_1/{c.OBS}"])[:, 0]
+        np.testing.assert_allclose(file[f"agent_1/{c.REWARDS}"], paid, atol=1e-6)
+    offline = {"lr": 3e-3, "gamma": 0.0, "min_q_weight": 0.1, "bc_iters": 0, "initial_alpha": 0.05}
+    size = {
+        "train_batch_size": 32,
+        "target_network_update_freq": 0,
+        "timesteps_per_iteration": 3200,
+        "model": {"fcnet_hiddens": [32]},
+    }
+    run_serially(cql_from(data, steps=22_400, **offline, **size), tmp_path / "cql")
+    # 20 steps of two agents, each paid 1 less its distance.
+    assert evaluate_checkpoint(tmp_path / "cql", 20, seed=1).scores.episode_return_mean >= 35
+
+
+def test_data_that_a_policy_could_never_learn_from_is_refused_by_the_policys_name(tmp_path: Path) -> None:
+    collect([], STEER, tmp_path / "data.npz", steps=400, seed=1, explore=False)
+    for config, words in (
+        ({"buffer_size": 399}, "buffer_size: is 399, but the dataset has 400 transitions of policy a"),
+        ({"train_batch_size": 401}, "train_batch_size: is 401, but the dataset has only 400 transitions of policy a"),
+        (
+            {"multiagent": {"policy_mapping": {"agent_*": "both"}}, "buffer_size": 799},
+            "has 800 transitions of policy both",
+        ),
+        ({"multiagent": {**TWO, "replay_mode": "lockstep"}, "buffer_size": 399}, "the dataset has 400 env steps"),
+        (
+            {"multiagent": {"policy_mapping": {"*": "a"}, "replay_mode": "lockstep"}, "train_batch_size": 401},
+            "only 400 env",
+        ),
+    ):
+        with pytest.raises(InvalidManifest, match=words):
+            run_serially(cql_from(tmp_path / "data.npz", **config), tmp_path / "run")
+    with pytest.raises(UnsupportedSpace, match="plan CQL can't take the action space Discrete"):
+        run_serially(job(CQL, env=TELL), tmp_path / "run")
 
 
 FAST: dict[str, Any] = {"gamma": 0.0, "lr": 5e-3, "model": {"fcnet_hiddens": [32]}, "min_time_s_per_reporting": 0}
@@ -218,7 +290,6 @@ def test_a_shared_policy_learns_from_both_of_its_agents(tmp_path: Path) -> None:
 
 def test_what_cannot_be_trained_leaves_nothing_behind(tmp_path: Path) -> None:
     for manifest, words in (
-        (job(CQL, env=TELL), "plan CQL can't train several agents"),
         (job(DQN, config={"multiagent": {}}), "the environment has one agent"),
         (variant(DQN, multiagent={"policy_mapping": {"agent_0": "a"}}), "no policy for agent 'agent_1'"),
         (variant(DQN, {"id": "probes.agents:Tell", "kwargs": {"sizes": [2, 3]}}, multiagent={}), "spaces differ"),

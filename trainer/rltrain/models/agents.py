@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from gymnasium import spaces
 
-from rltrain.api.config import PlanConfig, SamplingConfig
+from rltrain.api.config import PlanConfig
 from rltrain.api.config.multi_agent import DEFAULT_POLICY, MultiAgentConfig
 from rltrain.api.errors import InvalidManifest, Problem
 from rltrain.api.nearest import did_you_mean
@@ -34,16 +34,13 @@ class Roster:
     action_spaces: Mapping[str, Space]
 
 
-def make_roster(plan: str, config: PlanConfig, obs: AgentSpaces, actions: AgentSpaces) -> Roster:
+def make_roster(config: PlanConfig, obs: AgentSpaces, actions: AgentSpaces) -> Roster:
     """Give each agent its policy.
 
     Raises:
-        InvalidManifest: the plan can't have several agents, an agent has no policy or more than one, a policy has no
-            agent, or agents with different spaces.
+        InvalidManifest: an agent has no policy or more than one, or a policy has no agent, or agents with different
+            spaces.
     """
-    if not isinstance(config, SamplingConfig):
-        message = f"plan {plan} can't train several agents: its datasets hold the steps of one"
-        raise InvalidManifest([Problem("spec.env.id", message, "use an environment with one agent, or another plan")])
     options = config.multiagent or MultiAgentConfig()
     mapping = assign(options.policy_mapping or {"*": DEFAULT_POLICY}, list(obs.spaces))
     agents = {
@@ -59,6 +56,11 @@ def make_roster(plan: str, config: PlanConfig, obs: AgentSpaces, actions: AgentS
         {policy: obs[members[0]] for policy, members in agents.items()},
         {policy: actions[members[0]] for policy, members in agents.items()},
     )
+
+
+def each_its_own(obs: AgentSpaces, actions: AgentSpaces) -> Roster:
+    """The roster where every agent has a policy of its own, by the agent's name."""
+    return Roster({agent: (agent,) for agent in obs}, tuple(obs), dict(obs.spaces), dict(actions.spaces))
 
 
 def assign(mapping: Mapping[str, str], agents: Sequence[str]) -> dict[str, str]:
@@ -94,7 +96,7 @@ def assign(mapping: Mapping[str, str], agents: Sequence[str]) -> dict[str, str]:
 
 def refuse_block(config: PlanConfig) -> None:
     """For environments with one agent. Raises InvalidManifest where the config speaks of several."""
-    if isinstance(config, SamplingConfig) and config.multiagent is not None:
+    if config.multiagent is not None:
         message = "the environment has one agent"
         hint = "leave it out, or give an env.id whose environment is a pettingzoo.ParallelEnv"
         raise InvalidManifest([Problem(_BLOCK, message, hint)])

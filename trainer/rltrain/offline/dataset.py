@@ -106,7 +106,7 @@ def episode_breaks(obs: Array, next_obs: Array | None, eps_id: Array | None) -> 
         breaks[:-1] |= eps_id[1:] != eps_id[:-1]
     if next_obs is not None and len(obs):
         same = np.isclose(next_obs[:-1], obs[1:], rtol=1e-4, atol=1e-6)
-        breaks[:-1] |= ~same.reshape(len(obs) - 1, -1).all(axis=1)
+        breaks[:-1] |= ~same.all(axis=tuple(range(1, same.ndim)))
     return breaks
 
 

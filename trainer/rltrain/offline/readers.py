@@ -2,7 +2,7 @@
 
 import os
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,7 +10,9 @@ import numpy as np
 
 from rltrain.api import names
 from rltrain.api.errors import InvalidManifest, MissingExtra, Problem
+from rltrain.models.agents import Roster
 from rltrain.models.spaces import Space
+from rltrain.offline.agents import AgentsDataset, prepare_agents
 from rltrain.offline.dataset import BadDataset, Dataset, prepare
 from rltrain.rollout import columns as c
 from rltrain.state import Array
@@ -25,7 +27,8 @@ _ALIASES: Final = {
     "truncations": c.TRUNCATEDS,
 }
 """Names of D4RL and Minari."""
-_COLUMNS: Final = (c.OBS, c.ACTIONS, c.REWARDS, c.NEXT_OBS, c.TERMINATEDS, c.TRUNCATEDS, c.EPS_ID)
+_COLUMNS: Final = (c.OBS, c.ACTIONS, c.REWARDS, c.NEXT_OBS, c.TERMINATEDS, c.TRUNCATEDS, c.EPS_ID, c.ENV_STEP)
+_ALONE: Final = ""
 
 
 def load_dataset(given: str, obs_space: Space, action_space: Space) -> Dataset:
@@ -40,10 +43,33 @@ def load_dataset(given: str, obs_space: Space, action_space: Space) -> Dataset:
     """
     path = find(given)
     try:
-        columns = _read_minari(path) if path.is_dir() else _read_npz(path)
+        found = {_ALONE: _read_minari(path)} if path.is_dir() else _read_npz(path, [_ALONE])
+        if found and _ALONE not in found:
+            raise BadDataset(f"it holds the steps of several agents, {', '.join(found)}, and the environment has one")
+        columns = found.get(_ALONE, {})
         if not len(columns.get(c.OBS, ())):
             raise BadDataset("it holds no transitions")
         return prepare(columns, obs_space, action_space)
+    except BadDataset as error:
+        raise _refused(f"{path}: {error}") from error
+
+
+def load_agents(given: str, roster: Roster, *, by_step: bool) -> AgentsDataset:
+    """Read and prepare a dataset of several agents; raises as `load_dataset` does.
+
+    Args:
+        by_step: see `prepare_agents`.
+    """
+    path = find(given)
+    try:
+        if path.is_dir():
+            raise BadDataset("a Minari dataset holds the steps of one agent, and the environment has several")
+        wanted = [agent for policy in roster.to_train for agent in roster.agents[policy]]
+        found = _read_npz(path, wanted)
+        if _ALONE in found:
+            first = f"{wanted[0]}/{c.OBS}"
+            raise BadDataset(f"it holds the steps of one agent: those of several have columns such as {first!r}")
+        return prepare_agents(found, roster, by_step=by_step)
     except BadDataset as error:
         raise _refused(f"{path}: {error}") from error
 
@@ -64,14 +90,22 @@ def _refused(message: str) -> InvalidManifest:
     return InvalidManifest([Problem(FIELD, message, "rltrain collect writes a dataset")])
 
 
-def _read_npz(path: Path) -> dict[str, Array]:
+def _read_npz(path: Path, agents: Sequence[str]) -> dict[str, dict[str, Array]]:
+    """Columns of some agents, and the names of all that have any: before the last slash, of `agent/column`."""
     try:
         file = np.load(path, allow_pickle=False)
         if not isinstance(file, np.lib.npyio.NpzFile):
             raise BadDataset("it is a single array, not an .npz file with columns")
         with file:
-            known = {name: _ALIASES.get(name, name) for name in file.files}
-            return {column: file[name] for name, column in known.items() if column in _COLUMNS}
+            found: dict[str, dict[str, Array]] = {}
+            for name in file.files:
+                agent, _, given = name.rpartition("/")
+                column = _ALIASES.get(given, given)
+                if column in _COLUMNS:
+                    its = found.setdefault(agent, {})
+                    if agent in agents:
+                        its[column] = file[name]
+            return found
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
         raise BadDataset(f"it can't be read as an .npz file of plain arrays: {error}") from error
 

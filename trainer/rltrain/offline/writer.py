@@ -5,18 +5,22 @@ from typing import Any
 
 import numpy as np
 
-from rltrain.rollout import columns as c
 from rltrain.rollout.batch import Batch
+from rltrain.rollout.multi_agent_batch import AnyBatch, MultiAgentBatch
 
-WRITTEN = (c.OBS, c.ACTIONS, c.REWARDS, c.NEXT_OBS, c.TERMINATEDS, c.TRUNCATEDS, c.EPS_ID)
 
-
-def write_npz(path: Path, batch: Batch) -> None:
-    """Write a batch whose actions are the environment's. Raises OSError."""
+def write_npz(path: Path, recorded: AnyBatch) -> None:
+    """Write what `record` gives; of several agents each column as `agent/column`. Raises OSError."""
     temporary = path.with_name(f".{path.name}.npz")
+    columns: dict[str, Any] = {}
+    if isinstance(recorded, MultiAgentBatch):
+        for agent, rows in recorded.policies.items():
+            columns |= {f"{agent}/{name}": column for name, column in rows.columns.items()}
+    else:
+        assert isinstance(recorded, Batch)
+        columns |= recorded.columns
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        columns: dict[str, Any] = {name: batch[name] for name in WRITTEN}
         np.savez_compressed(temporary, **columns)
         temporary.replace(path)
     except OSError:

@@ -12,9 +12,9 @@ from rltrain.api.config import (
     CQLConfig,
     DDPPOConfig,
     DQNConfig,
-    OnlineReplayConfig,
     PlanConfig,
     R2D2Config,
+    ReplayConfig,
     SACConfig,
 )
 from rltrain.api.errors import UnsupportedSpace
@@ -47,7 +47,7 @@ def check_spaces(plan: str, config: PlanConfig, obs_space: Space, action_space: 
         UnsupportedSpace: with the space, the plan and the plans that do take it, or what to do about its bounds.
         InvalidManifest: see `make_roster`, or there are policies of several agents for one.
     """
-    roster = roster_of(plan, config, obs_space, action_space)
+    roster = roster_of(config, obs_space, action_space)
     if roster is None:
         refuse_block(config)
         _check_spaces(plan, config, obs_space, action_space)
@@ -56,10 +56,10 @@ def check_spaces(plan: str, config: PlanConfig, obs_space: Space, action_space: 
         _check_spaces(plan, config, roster.obs_spaces[name], roster.action_spaces[name])
 
 
-def roster_of(plan: str, config: PlanConfig, obs_space: Space, action_space: Space) -> Roster | None:
+def roster_of(config: PlanConfig, obs_space: Space, action_space: Space) -> Roster | None:
     """Who acts by which policy; None where there is one agent. Raises InvalidManifest, see `make_roster`."""
     if isinstance(obs_space, AgentSpaces) and isinstance(action_space, AgentSpaces):
-        return make_roster(plan, config, obs_space, action_space)
+        return make_roster(config, obs_space, action_space)
     return None
 
 
@@ -113,7 +113,7 @@ def make_policy(
         UnsupportedSpace, InvalidManifest: see `check_spaces`.
     """
     check_spaces(plan, config, obs_space, action_space)
-    roster = roster_of(plan, config, obs_space, action_space)
+    roster = roster_of(config, obs_space, action_space)
     if roster is None:
         return _make(plan, config, obs_space, action_space, Seeds(seed, worker), devices, workers)
     policies = {
@@ -128,8 +128,7 @@ def make_policy(
         )
         for name in roster.agents
     }
-    options = config.multiagent if isinstance(config, OnlineReplayConfig) else None
-    return PolicyGroup(policies, roster, by_step=options is not None and options.replay_mode == "lockstep")
+    return PolicyGroup(policies, roster, by_step=isinstance(config, ReplayConfig) and config.lockstep)
 
 
 def _seed_of(seed: int, policy: str) -> int:

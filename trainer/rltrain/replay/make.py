@@ -24,8 +24,7 @@ def make_buffer(config: ReplayConfig, seed: int, roster: Roster | None = None, n
     starts = config.learning_starts if isinstance(config, OnlineReplayConfig) else 0
     if roster is None:
         return _make(config, seed, starts, name)
-    assert isinstance(config, OnlineReplayConfig)
-    if config.multiagent is not None and config.multiagent.replay_mode == "lockstep":
+    if config.lockstep:
         widths = {policy: len(roster.agents[policy]) for policy in roster.to_train}
         return LockstepBuffer(config.buffer_size, widths, starts, seed)
     seeds = {policy: np.random.SeedSequence([seed, zlib.crc32(policy.encode())]) for policy in roster.to_train}

@@ -1,10 +1,19 @@
 """Actor: a policy at work in some environments; a recurrent one's state goes from step to step here."""
 
+from typing import Protocol
+
 import numpy as np
 
-from rltrain.policies.base import Policy, RecurrentPolicy
+from rltrain.policies.base import RecurrentPolicy
 from rltrain.rollout.columns import NEXT_STATE
 from rltrain.state import Array, State
+
+
+class Acts(Protocol):
+    """What chooses actions: a policy, or chance."""
+
+    def compute_actions(self, obs: Array, *, explore: bool) -> tuple[Array, dict[str, Array]]:
+        """See `Policy`."""
 
 
 class Actor:
@@ -15,7 +24,7 @@ class Actor:
         explore: act as training does, rather than best.
     """
 
-    def __init__(self, policy: Policy, rows: int, *, explore: bool) -> None:
+    def __init__(self, policy: Acts, rows: int, *, explore: bool) -> None:
         self._policy, self._rows, self._explore = policy, rows, explore
         self._recurrent = policy if isinstance(policy, RecurrentPolicy) else None
         self._state = None if self._recurrent is None else self._recurrent.initial_state(rows)

@@ -7,14 +7,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from rltrain.api.errors import EnvironmentFailed, RltrainError, TooManyRestarts
-from rltrain.policies.group import PolicyGroup
 from rltrain.rollout import columns as c
 from rltrain.rollout.batch import Batch
 from rltrain.rollout.collector import EpisodeRecord, Occurrences, never
 from rltrain.rollout.faults import Fault, Tolerance
 from rltrain.rollout.multi_agent_batch import MultiAgentBatch
 from rltrain.rollout.parallel_envs import AgentsStep, ParallelEnvs
-from rltrain.rollout.seats import GroupActor, Seats
+from rltrain.rollout.seats import ActTogether, GroupActor, Seats
 from rltrain.state import Array, State
 
 _Rows: TypeAlias = dict[str, Array]
@@ -90,17 +89,26 @@ class MultiAgentCollector(Occurrences):
 
     Args:
         tolerance: of failures; by default the first one is raised.
+        explore: act as training does, rather than best.
 
     Raises:
         TooManyRestarts: environments fail more often than that; also of `collect`.
     """
 
-    def __init__(self, envs: ParallelEnvs, group: PolicyGroup, worker: int, tolerance: Tolerance | None = None) -> None:
+    def __init__(
+        self,
+        envs: ParallelEnvs,
+        group: ActTogether,
+        worker: int,
+        tolerance: Tolerance | None = None,
+        *,
+        explore: bool = True,
+    ) -> None:
         super().__init__()
         self._envs = envs
         self._tolerance = tolerance or Tolerance()
         self._tracks = {name: _Track(Seats(group.roster, name, envs.num_envs)) for name in group.policies}
-        self.actor = GroupActor(group, {name: track.seats for name, track in self._tracks.items()}, explore=True)
+        self.actor = GroupActor(group, {name: track.seats for name, track in self._tracks.items()}, explore=explore)
         self._episodes = worker * c.EPISODES_PER_WORKER
         self._lengths = [0] * envs.num_envs
         self._steps = self._ready = 0

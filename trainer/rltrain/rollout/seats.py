@@ -2,17 +2,28 @@
 
 import copy
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from rltrain.models.agents import Roster
 from rltrain.models.packing import PackedBox
 from rltrain.models.spaces import Space, action_mapping
-from rltrain.policies.group import PolicyGroup
-from rltrain.rollout.acting import Actor
+from rltrain.rollout.acting import Actor, Acts
 from rltrain.rollout.vector import as_given
 from rltrain.state import Array, State
+
+
+class ActTogether(Protocol):
+    """What acts for several agents, such as a `PolicyGroup`."""
+
+    @property
+    def policies(self) -> Mapping[str, Acts]:
+        """By name, as in the roster."""
+
+    @property
+    def roster(self) -> Roster:
+        """Which agents each of them acts for."""
 
 
 class Seats:
@@ -46,14 +57,14 @@ class Seats:
 
 
 class GroupActor:
-    """A group of policies at work in some environments.
+    """Policies at work in some environments with several agents.
 
     Args:
         seats: of each policy.
         explore: act as training does, rather than best.
     """
 
-    def __init__(self, group: PolicyGroup, seats: Mapping[str, Seats], *, explore: bool) -> None:
+    def __init__(self, group: ActTogether, seats: Mapping[str, Seats], *, explore: bool) -> None:
         self._seats = seats
         self._actors = {
             name: Actor(policy, len(seats[name].obs), explore=explore) for name, policy in group.policies.items()

@@ -66,7 +66,7 @@ class RolloutWorker:
         else:
             self.observation_space, self.action_space = spaces_of(spec.env, spec.index)
         check_spaces(spec.plan, spec.config, self.observation_space, self.action_space)
-        self.roster = roster_of(spec.plan, spec.config, self.observation_space, self.action_space)
+        self.roster = roster_of(spec.config, self.observation_space, self.action_space)
         self.policy: Learned[Any] = make_policy(
             spec.plan,
             spec.config,

@@ -114,6 +114,8 @@ class PlanConfig(ConfigModel):
     """Processes beside the driver that evaluate while training goes on; 0: the driver evaluates between two reports."""
     callbacks: str | None = None
     """`"package.module:Class"` with methods `on_episode_end` and `on_train_result`, either of them or both."""
+    multiagent: MultiAgentConfig | None = None
+    """Policies of an environment with several agents; only for one."""
     model: ModelConfig = ModelConfig()
     """The network."""
     compile: Literal["Auto", "Always", "Never"] = "Auto"
@@ -128,5 +130,3 @@ class SamplingConfig(PlanConfig):
     """Steps that each environment contributes to a sample."""
     num_envs_per_worker: PositiveInt
     """Environments stepped as one vector by each worker."""
-    multiagent: MultiAgentConfig | None = None
-    """Policies of an environment with several agents; only for one."""

@@ -62,7 +62,7 @@ class R2D2Config(QLearningConfig):
     def _can_start(self) -> Self:
         if self.n_step != 1:
             raise ValueError(f"n_step ({self.n_step}) must be 1 with policy R2D2, which learns from one-step returns")
-        if self.multiagent is not None and self.multiagent.replay_mode == "lockstep":
+        if self.lockstep:
             raise ValueError(
                 "multiagent.replay_mode lockstep isn't for policy R2D2, whose sequences end where each agent's own "
                 "steps do: set it to independent"

@@ -34,6 +34,21 @@ class ReplayConfig(PlanConfig):
     """Learn with as many copies on the CPU as the learner's machine is said to have GPUs: to try what they would do."""
     before_learn_on_batch: str | None = None
     """`"package.module:function"` called with each train batch, returning the batch to learn from."""
+    multiagent: ReplayMultiAgentConfig | None = None
+
+    @property
+    def lockstep(self) -> bool:
+        """Whether several policies learn from the same env steps."""
+        return self.multiagent is not None and self.multiagent.replay_mode == "lockstep"
+
+    @model_validator(mode="after")
+    def _steps_have_no_priorities(self) -> Self:
+        if self.lockstep and self.prioritized_replay:
+            raise ValueError(
+                "prioritized_replay isn't for multiagent.replay_mode lockstep: a time step has no priority that all "
+                "policies could agree on; set prioritized_replay to false, or replay_mode to independent"
+            )
+        return self
 
 
 class OnlineReplayConfig(ReplayConfig, SamplingConfig):
@@ -43,7 +58,6 @@ class OnlineReplayConfig(ReplayConfig, SamplingConfig):
     """Transitions stored before the first update."""
     training_intensity: PositiveFloat | None = None
     """Trained transitions for each sampled one; null alternates one store with one update."""
-    multiagent: ReplayMultiAgentConfig | None = None
 
     @model_validator(mode="after")
     def _can_start(self) -> Self:
@@ -55,14 +69,5 @@ class OnlineReplayConfig(ReplayConfig, SamplingConfig):
             raise ValueError(
                 f"buffer_size ({self.buffer_size}) must hold train_batch_size ({self.train_batch_size}) "
                 f"and learning_starts ({self.learning_starts}) transitions, or training would never start"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _steps_have_no_priorities(self) -> Self:
-        if self.multiagent is not None and self.multiagent.replay_mode == "lockstep" and self.prioritized_replay:
-            raise ValueError(
-                "prioritized_replay isn't for multiagent.replay_mode lockstep: a time step has no priority that all "
-                "policies could agree on; set prioritized_replay to false, or replay_mode to independent"
             )
         return self
