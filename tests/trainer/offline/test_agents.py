@@ -21,7 +21,7 @@ from rltrain.rollout.parallel_envs import spaces_of
 from rltrain.rollout.recording import record
 from rltrain.state import Array
 from trainer.offline.test_dataset import OBS, PENDULUM, recorded
-from trainer.rollout.test_multi_agent import LIVES
+from trainer.rollout.test_multi_agent import LIVES, roll
 
 AGENTS = ("one", "two", "three")
 
@@ -105,9 +105,10 @@ def test_what_is_wrong_is_told_with_the_agent_that_it_is_wrong_of(change: dict[s
         prepared(roster(a=("one",), b=("two",)), given)
 
 
-def test_what_is_recorded_is_written_and_read_by_agent(tmp_path: Path) -> None:
+@pytest.mark.parametrize("policies", [None, {"*": "shared"}], ids=["chance", "shared"])
+def test_what_is_recorded_is_written_and_read_by_agent(policies: dict[str, str] | None, tmp_path: Path) -> None:
     env = EnvSpec(id="probes.agents:Roll", kwargs={"lives": LIVES})
-    played = record(env, None, steps=8, seed=1)
+    played = record(env, None if policies is None else roll(policies).policy, steps=8, seed=1)
     assert isinstance(played, MultiAgentBatch)
     assert played.count == 12, "whole episodes of 6"
     for place, (agent, lives) in enumerate(LIVES.items()):
