@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,7 @@ from rltrain.ops.shards import Replayed
 from rltrain.policies.apex import worker_epsilon
 from rltrain.replay.shard import ReplayShard, Sampled
 from rltrain.rollout.worker import RolloutWorker
+from rltrain.runtime.apex import make_learner
 from rltrain.runtime.build import GIVE_WAY, Training
 from rltrain.runtime.checkpoint import CheckpointStore
 from rltrain.runtime.connect import connection
@@ -42,13 +44,19 @@ class Running:
 
     def __init__(self, backend: RayBackend, metrics: MetricsContext, **changes: Any) -> None:
         self.backend, self.metrics = backend, metrics
-        self.training = Training(job(APEX, rollouts={"replicas": 2}, **changes), backend, metrics)
+        self.training = Training(job(APEX, **{"rollouts": {"replicas": 2}, **changes}), backend, metrics)
         assert isinstance(self.training.shards, ShardActors)
         assert isinstance(self.training.learner, QueuedLearner)
         self.shards, self.learner = self.training.shards, self.training.learner
+        self.begin()
+
+    def begin(self) -> None:
+        """All that there must be is there, nothing is saved, and counts begin."""
         while pending := self.training.pending():
-            backend.wait(pending, 1.0)
+            self.backend.wait(pending, 1.0)
             self.training.refresh()
+        self.shards.saved = lambda index: None
+        self._before = Counter(self.metrics.counters)
 
     def until(self, condition: Callable[[], object]) -> list[Result]:
         results: list[Result] = []
@@ -66,15 +74,31 @@ class Running:
     def kill(self, actor: Actor) -> None:
         os.kill(self.backend.result(actor.control(process_of)), signal.SIGKILL)
 
+    def counted(self, name: str) -> int:
+        """Since the test began."""
+        return self.metrics.counters[name] - self._before[name]
+
     def count(self, name: str) -> Callable[[], int]:
-        return lambda: self.metrics.counters[name]
+        return lambda: self.counted(name)
+
+
+@pytest.fixture(scope="module")
+def shared(ray_session: None) -> Iterator[Running]:
+    """One training, which goes on whatever the tests do to it: starting its processes is what takes time."""
+    backend = RayBackend()
+    with MetricsContext().active() as context:
+        made = Running(backend, context)
+    yield made
+    made.training.close()
+    for actor in list(backend.actors):
+        backend.kill(actor)
 
 
 @pytest.fixture
-def running(ray_backend: RayBackend, metrics: MetricsContext) -> Iterator[Running]:
-    made = Running(ray_backend, metrics)
-    yield made
-    made.training.close()
+def running(shared: Running) -> Iterator[Running]:
+    with shared.metrics.active():
+        shared.begin()
+        yield shared
 
 
 def process_of(target: object) -> int:
@@ -99,7 +123,7 @@ def test_sampling_gives_way_to_replay_and_learning_on_a_machine_that_they_share(
 
 
 def test_a_lost_worker_keeps_its_epsilon_and_a_lost_shard_comes_back_empty_without_a_checkpoint(
-    running: Running, metrics: MetricsContext
+    running: Running,
 ) -> None:
     running.trained()
     worker, shard = running.training.workers.actors()[1], running.shards.actors()[1]
@@ -108,18 +132,16 @@ def test_a_lost_worker_keeps_its_epsilon_and_a_lost_shard_comes_back_empty_witho
     running.until(running.count("num_workers_lost"))
     running.until(running.count("num_replay_shards_emptied"))
     running.until(lambda: len(running.training.workers.actors()) == 2)
-    assert metrics.counters["num_replay_shards_lost"] == 1
-    assert metrics.counters["num_replay_shards_restored"] == 0
-    assert metrics.counters[FRAGMENTS_LOST] == 1
+    assert running.counted("num_replay_shards_lost") == 1
+    assert running.counted("num_replay_shards_restored") == 0
+    assert running.counted(FRAGMENTS_LOST) == 1
     epsilons = [running.backend.result(actor.apply(epsilon_of)) for actor in running.training.workers.actors()]
     assert epsilons == [worker_epsilon(1, 2), worker_epsilon(2, 2)]
     running.until(lambda: len(running.shards.warm.actors()) == 2)
     running.trained()
 
 
-def test_a_lost_shard_is_restored_from_the_newest_checkpoint(
-    running: Running, metrics: MetricsContext, tmp_path: Path
-) -> None:
+def test_a_lost_shard_is_restored_from_the_newest_checkpoint(running: Running, tmp_path: Path) -> None:
     running.trained()
     training = running.training
     parts = training.get_state()
@@ -128,14 +150,15 @@ def test_a_lost_shard_is_restored_from_the_newest_checkpoint(
     running.until(running.count("num_replay_shards_restored"))
     stats = running.backend.result(running.shards.actors()[0].apply(ReplayShard.stats))
     assert stats.added >= parts["replay_1"]["added"] > 0
-    assert metrics.counters["num_replay_shards_emptied"] == 0
+    assert running.counted("num_replay_shards_emptied") == 0
     running.trained()
 
 
 def test_a_lost_learner_goes_on_from_the_drivers_copy_and_what_it_held_is_counted(
     ray_backend: RayBackend, metrics: MetricsContext
 ) -> None:
-    running = Running(ray_backend, metrics, learners={"replicas": 1})
+    fewest = {"rollouts": {"replicas": 1}, "config": {"optimizer": {"num_replay_buffer_shards": 1}}}
+    running = Running(ray_backend, metrics, learners={"replicas": 1}, **fewest)
     assert running.learner.actors.remote
     running.trained()
     copied = running.learner.get_state()["policy"]
@@ -146,31 +169,31 @@ def test_a_lost_learner_goes_on_from_the_drivers_copy_and_what_it_held_is_counte
     step = float(running.learner.get_state()["policy"]["optimizer"]["step"])
     assert step >= float(copied["optimizer"]["step"]) > 0, "not a new one's first steps"
     assert running.learner.actors.live != (actor,)
-    lost = metrics.counters[BATCHES_LOST]
-    assert lost <= 16
+    assert running.counted(BATCHES_LOST) <= 16
     running.trained()
 
 
 def test_thread_and_remote_learner_learn_the_same_of_the_same_batches(
-    ray_backend: RayBackend, metrics: MetricsContext
+    running: Running, ray_backend: RayBackend
 ) -> None:
-    running = Running(ray_backend, metrics)
-    try:
-        shard = running.shards.actors()[0]
-        running.until(lambda: running.shards.is_warm(shard))
-        batches = [running.backend.result(shard.apply_split(ReplayShard.sample, 16))[1] for _ in range(5)]
-        learnt: list[str] = []
-        for replicas in (0, 1):
-            other = Running(ray_backend, metrics, learners={"replicas": replicas})
-            (actor,) = other.learner.actors.live
-            for batch in batches:
-                other.backend.result(actor.apply_split(Learner.learn, 0, batch))
-            state = other.learner.get_state()["policy"]
-            learnt.append(content_hash({name: state[name] for name in ("weights", "target", "optimizer")}))
-            other.training.close()
-        assert learnt[0] == learnt[1]
-    finally:
-        running.training.close()
+    shard = running.shards.actors()[0]
+    running.until(lambda: running.shards.is_warm(shard))
+    batches = [running.backend.result(shard.apply_split(ReplayShard.sample, 16))[1] for _ in range(5)]
+    learnt: list[str] = []
+    for replicas in (0, 1):
+        manifest = job(APEX, learners={"replicas": replicas})
+        learner = make_learner(manifest, ray_backend, running.training.local, ("cpu",))
+        while pending := learner.pending():
+            ray_backend.wait(pending, 1.0)
+            learner.refresh()
+        assert learner.actors.remote == bool(replicas)
+        (actor,) = learner.actors.live
+        for batch in batches:
+            ray_backend.result(actor.apply_split(Learner.learn, 0, batch))
+        state = learner.get_state()["policy"]
+        learnt.append(content_hash({name: state[name] for name in ("weights", "target", "optimizer")}))
+        learner.close()
+    assert learnt[0] == learnt[1]
 
 
 class SlowPolicy:
@@ -257,9 +280,7 @@ def await_loss(backend: RayBackend, actor: Actor, reference: Any) -> None:
             return
 
 
-def test_a_batch_and_a_fragment_lost_on_their_way_are_dropped_and_counted(
-    running: Running, metrics: MetricsContext
-) -> None:
+def test_a_batch_and_a_fragment_lost_on_their_way_are_dropped_and_counted(running: Running) -> None:
     running.trained()
     worker = running.training.workers.actors()[1]
     (reference,) = running.backend.result(worker.apply(make_elsewhere))
@@ -269,20 +290,20 @@ def test_a_batch_and_a_fragment_lost_on_their_way_are_dropped_and_counted(
     await_loss(running.backend, shard, reference)
     while not running.learner.put(1, Replayed(Sampled(16, 0, 100), reference)):
         running.until(lambda: len(running.learner._given) < 16)
-    running.until(lambda: metrics.counters[BATCHES_LOST] == 1)
+    running.until(lambda: running.counted(BATCHES_LOST) == 1)
     failing = Outstanding(running.backend, None, running.shards.failed)
     failing.add(shard.apply(ReplayShard.add, reference))
     running.backend.wait(failing.pending, 60)
     failing.reap()
-    assert metrics.counters[BATCHES_LOST] == 2
+    assert running.counted(BATCHES_LOST) == 2
     assert running.shards.owns(shard), "the shard is well"
     running.trained()
 
 
-def test_nothing_piles_up_while_training_runs(running: Running, metrics: MetricsContext) -> None:
+def test_nothing_piles_up_while_training_runs(running: Running) -> None:
     running.trained(1600)
     assert len(running.learner._given) <= 16
     for op_state in (running.shards._restoring, running.training.workers._syncs):  # type: ignore[union-attr]
         op_state.reap()
         assert len(op_state.pending) <= 4
-    assert metrics.counters[STEPS_SAMPLED] > 0
+    assert running.counted(STEPS_SAMPLED) > 0
