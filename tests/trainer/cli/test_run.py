@@ -248,17 +248,16 @@ def test_ctrl_c_while_modules_load_is_heard(shell: Shell, times: int) -> None:
     assert len(shell.checkpoints()) == (1 if times == 1 else 0)
 
 
-def test_a_users_own_environment_is_found_beside_the_manifest_and_in_the_working_folder(shell: Shell) -> None:
-    code = "from gymnasium.envs.classic_control.cartpole import CartPoleEnv\nclass Mine(CartPoleEnv): pass\n"
-    (shell.folder / "in_the_working_folder.py").write_text(code)
+@pytest.mark.parametrize("place", [".", "jobs"], ids=["in_the_working_folder", "beside_the_manifest"])
+def test_a_users_own_environment_is_found(shell: Shell, place: str) -> None:
+    module = f"envs_found_in_{place.replace('.', 'here')}"
     (shell.folder / "jobs").mkdir()
-    (shell.folder / "jobs" / "beside_the_manifest.py").write_text(code)
-    shell.write(DQN, rollouts={"replicas": 1}, stop={"envSteps": 200})
+    code = "from gymnasium.envs.classic_control.cartpole import CartPoleEnv\nclass Mine(CartPoleEnv): pass\n"
+    (shell.folder / place / f"{module}.py").write_text(code)
+    shell.write(DQN, env={"id": f"{module}:Mine"}, stop={"envSteps": 200})
     (shell.folder / "job.yaml").rename(shell.folder / "jobs" / "job.yaml")
-    for module, mode in (("in_the_working_folder", "--serial"), ("beside_the_manifest", "--json")):
-        process = shell.start("run", "jobs/job.yaml", "--out", module, mode, "--set", f"env.id={module}:Mine")
-        _, err = process.communicate()
-        assert process.returncode == 0, err
+    done = shell.run("run", "jobs/job.yaml", "--serial")
+    assert done.returncode == 0, done.stderr
 
 
 def test_second_ctrl_c_leaves_at_once_without_processes_and_files(shell: Shell, temporary: Path) -> None:

@@ -62,18 +62,30 @@ def mine(context):
 """
 
 
+ENVS = """
+from gymnasium.envs.classic_control.cartpole import CartPoleEnv
+
+class Mine(CartPoleEnv):
+    pass
+"""
+
+
 def test_its_steps_run_on_the_actors_too_with_its_module_beside_the_manifest(tmp_path: Path) -> None:
-    (tmp_path / "ranks_of_mine.py").write_text(RANKS)
-    spec = {**DDPPO, "plan": "ranks_of_mine:mine", "basePlan": "DDPPO", "stop": {"envSteps": 160}}
+    """And with that of an environment of the user's own, which the actors must find as well."""
+    folder = tmp_path / "jobs"
+    folder.mkdir()
+    (folder / "ranks_of_mine.py").write_text(RANKS)
+    (folder / "envs_of_mine.py").write_text(ENVS)
+    own = {"plan": "ranks_of_mine:mine", "basePlan": "DDPPO", "env": {"id": "envs_of_mine:Mine"}}
     manifest = {
         "apiVersion": "rltrain.dev/v1alpha1",
         "kind": "RLTrainingJob",
         "metadata": {"name": "own"},
-        "spec": spec,
+        "spec": {**DDPPO, **own, "stop": {"envSteps": 160}},
     }
-    (tmp_path / "job.yaml").write_text(json.dumps(manifest))
+    (folder / "job.yaml").write_text(json.dumps(manifest))
     done = subprocess.run(
-        [sys.executable, "-c", "from rltrain.cli.entry import main; main()", "run", "job.yaml", "--out", "run"],
+        [sys.executable, "-c", "from rltrain.cli.entry import main; main()", "run", "jobs/job.yaml", "--out", "run"],
         cwd=tmp_path,
         capture_output=True,
         text=True,

@@ -32,7 +32,7 @@ spec:
     model: {fcnet_hiddens: [16]}
     hiddens: [16]
   rollouts: {replicas: 1}
-  stop: {envSteps: 6000}
+  stop: {envSteps: 10000000}
   checkpoint: {everySeconds: 0.2, keep: 1000}
 """
 APEX = """
@@ -57,11 +57,15 @@ spec:
   rollouts: {replicas: 1}
   replay: {replicas: 1}
   learners: {replicas: 1}
-  stop: {envSteps: 20000}
+  stop: {envSteps: 10000}
   checkpoint: {everySeconds: 1}
 """
 PATIENCE = 120
 """Seconds after which a test that waits gives up; nothing is measured by it."""
+
+
+BLOCK = 1000
+"""Ports that a machine has for itself."""
 
 
 def free_ports(count: int, first: int) -> list[int]:
@@ -74,6 +78,22 @@ def free_ports(count: int, first: int) -> list[int]:
     return found[:count]
 
 
+def claim_block() -> socket.socket:
+    """Holds the last port of a block, whose others are then left alone by other machines.
+
+    They lie below what the kernel gives out by itself, or Ray's own choices could fall into them.
+    """
+    for first in range(10_000, 30_000, BLOCK):
+        claim = socket.socket()
+        try:
+            claim.bind(("127.0.0.1", first + BLOCK - 1))
+        except OSError:
+            claim.close()
+        else:
+            return claim
+    raise AssertionError("no ports are left")
+
+
 class Machine:
     """Starts "pods" that share a folder and a loopback interface."""
 
@@ -82,9 +102,10 @@ class Machine:
         self.data = folder / "data"
         self.data.mkdir()
         (folder / "home").mkdir()
-        (folder / "job.yaml").write_text(manifest)
-        # Below what the kernel gives out by itself, or Ray's own choices could fall into the ranges given here.
-        self._first = 10_000 + 1000 * (os.getpid() % 20)
+        self.manifest = folder / "job.yaml"
+        self.manifest.write_text(manifest)
+        self.claim = claim_block()
+        self._first = self.claim.getsockname()[1] + 1 - BLOCK
         self.gcs, *self._ports = free_ports(1 + 4 * len(ROLES), self._first + 100 * len(ROLES))
         self.started: list[subprocess.Popen[bytes]] = []
 
@@ -108,7 +129,7 @@ class Machine:
             "RLTRAIN_POD_IP": "127.0.0.1",
             "RLTRAIN_HEAD": "localhost",
             "RLTRAIN_OBJECT_STORE_BYTES": str(100 * 1024 * 1024),
-            "RLTRAIN_MANIFEST": str(self.folder / "job.yaml"),
+            "RLTRAIN_MANIFEST": str(self.manifest),
             "RLTRAIN_DATA": str(self.data),
             "RLTRAIN_RAY_FOLDER": str(self.folder / "ray"),
             "RLTRAIN_FINISHED_FLAG": str(self.folder / f"finished-{role}"),
@@ -150,6 +171,7 @@ def machine(request: pytest.FixtureRequest) -> Iterator[Machine]:
             for process in machine.started:
                 kill_tree(process.pid)
                 process.wait()
+            machine.claim.close()
 
 
 def test_killed_head_is_followed_by_one_that_resumes_with_the_same_node_and_lets_it_leave(machine: Machine) -> None:
@@ -161,6 +183,9 @@ def test_killed_head_is_followed_by_one_that_resumes_with_the_same_node_and_lets
     assert first.wait() == -signal.SIGKILL
     assert not (run / "finished.json").exists()
 
+    newest = max(path.parent.name for path in run.glob("checkpoints/*/checkpoint.json"))
+    enough = int(newest.split("-")[0]) + 500
+    machine.manifest.write_text(MANIFEST.replace("{envSteps: 10000000}", f"{{envSteps: {enough}}}"))
     second = machine.start("head")
     machine.wait("the second head's end", lambda: second.poll() is not None)
     assert second.returncode == 0, machine.logs()
