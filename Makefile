@@ -59,7 +59,7 @@ test: lint ## check and the tests that need no cluster; types are checked while 
 
 .PHONY: unit
 unit: $(VENV)/installed
-	$(BIN)/pytest -m "not cluster" $(ARGS)
+	$(BIN)/pytest -m "not cluster" --numprocesses=2 --dist=worksteal $(ARGS)
 
 .PHONY: mutants
 mutants: $(VENV)/installed ## break the plans' meaning in many small ways, and see each named test fail; ARGS=words chooses

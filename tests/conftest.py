@@ -1,6 +1,11 @@
 """Options that all tests share."""
 
+import hypothesis
 import pytest
+
+# A busy machine is no failure.
+hypothesis.settings.register_profile("patient", deadline=None)
+hypothesis.settings.load_profile("patient")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
