@@ -17,14 +17,21 @@ _FAST = {
 
 
 def _jobs() -> dict[str, Object]:
-    classic = example("cartpole-apex", "classic", plan="ApexClassic", **_FAST, stop={"envSteps": 8000})
+    classic = example(
+        "cartpole-apex",
+        "classic",
+        plan="ApexClassic",
+        **_FAST,
+        rollouts={"replicas": 1},
+        stop={"envSteps": 4000},
+    )
     del classic["spec"]["config"]["training_intensity"]  # it always runs free
     return {
         "classic": classic,
-        "sac": example("pendulum-sac", "sac", **_FAST, rollouts={"replicas": 1}, stop={"envSteps": 500}),
-        "r2d2": example("cartpole-r2d2", "r2d2", rollouts={"replicas": 1}, stop={"envSteps": 2000}),
-        "several": example("meeting-dqn", "several", rollouts={"replicas": 1}, stop={"envSteps": 2000}),
-        "own": example("own-plan/cartpole", "own", stop={"envSteps": 3000}),
+        "sac": example("pendulum-sac", "sac", **_FAST, rollouts={"replicas": 1}, stop={"envSteps": 300}),
+        "r2d2": example("cartpole-r2d2", "r2d2", **_FAST, rollouts={"replicas": 1}, stop={"envSteps": 800}),
+        "several": example("meeting-dqn", "several", rollouts={"replicas": 1}, stop={"envSteps": 1000}),
+        "own": example("own-plan/cartpole", "own", stop={"envSteps": 2000}),
         "cql": example(
             "pendulum-cql",
             "cql",

@@ -35,7 +35,7 @@ def test_namesake_made_at_once_after_a_delete_50_times_leaves_one_job_that_start
 
 def test_namesake_runs_though_the_earlier_ones_head_takes_its_time_to_end(kube: Kube, images: Images) -> None:
     name = "stubborn"
-    kube.apply(standin(name, images.operator, stubborn_seconds=30))
+    kube.apply(standin(name, images.operator, stubborn_seconds=15))
     kube.wait("its head runs", lambda: any(map(_ready, kube.pods(name, "head"))), 60)
     (old,) = kube.pods(name, "head")
     kube.kubectl("replace", "--force", "-f", "-", stdin=json.dumps(standin(name, images.operator, life=1)))

@@ -1,16 +1,19 @@
 """What the operator promises of any job, seen on jobs that only pretend to train."""
 
 import json
+from collections.abc import Iterator
 
 import pytest
 
 from e2e.installation import Images, Operator
 from e2e.kube import Kube, Object, condition, message, reason
+from e2e.namespaces import Namespaces
 from e2e.standin import standin
 
 pytestmark = pytest.mark.cluster
 
 KINDS = "jobs,services,configmaps,secrets,serviceaccounts,roles,rolebindings,networkpolicies,persistentvolumeclaims"
+LONGEST = "n" * 40
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -20,6 +23,26 @@ def doomed(shared: Kube, images: Images) -> Kube:
     ready(shared, "inside")
     shared.kubectl("delete", "namespace", shared.namespace, "--wait=false")
     return shared
+
+
+@pytest.fixture(scope="module", autouse=True)
+def jobs(namespaces: Namespaces, images: Images) -> Iterator[Kube]:
+    """A namespace with all those that tests only have to look at or to meddle with, applied at once."""
+    made = namespaces.make()
+    host, odd = standin("host", images.operator), standin("odd", images.operator)
+    host["spec"]["head"]["template"]["spec"]["hostNetwork"] = True
+    odd["spec"]["rollouts"]["template"]["spec"]["nodeSelectorr"] = {"disk": "ssd"}
+    made.apply(
+        standin(LONGEST, images.operator),
+        standin("short", images.operator, life=1),
+        host,
+        odd,
+        standin("fixed", images.operator),
+        standin("lost", images.operator),
+        standin("told", images.operator, life=3),
+    )
+    yield made
+    namespaces.end(made)
 
 
 def because(kube: Kube, name: str, kind: str, *reasons: str) -> Object:
@@ -47,40 +70,32 @@ def children(kube: Kube, name: str) -> dict[str, str]:
 
 
 def test_longest_legal_name_works_and_longer_or_dotted_ones_are_refused_with_the_rule(
-    kube: Kube, images: Images
+    jobs: Kube, images: Images
 ) -> None:
     for name in ("x" * 41, "y" * 63, "z" * 78, "a.b", "1a"):
-        done = kube.run("apply", "-f", "-", stdin=json.dumps(standin(name, images.operator)))
+        done = jobs.run("apply", "-f", "-", stdin=json.dumps(standin(name, images.operator)))
         assert done.returncode != 0, name
         assert "name" in done.stderr
         assert "40" in done.stderr or "letter" in done.stderr or "lower" in done.stderr, done.stderr
 
-    longest = "n" * 40
-    kube.apply(standin(longest, images.operator))
-    ready(kube, longest)
-    names = [*children(kube, longest), *(f"Pod/{pod['metadata']['name']}" for pod in kube.pods(longest))]
+    ready(jobs, LONGEST)
+    names = [*children(jobs, LONGEST), *(f"Pod/{pod['metadata']['name']}" for pod in jobs.pods(LONGEST))]
     assert len(names) == len(set(names))
     assert max(len(name.partition("/")[2]) for name in names) <= 63
 
 
-def test_success_carries_the_heads_words_and_removes_the_rest(kube: Kube, images: Images) -> None:
-    kube.apply(standin("short", images.operator, life=1))
-
-    job = kube.wait_finished("short", 90)
+def test_success_carries_the_heads_words_and_removes_the_rest(jobs: Kube) -> None:
+    job = jobs.wait_finished("short", 90)
 
     assert (condition(job, "Succeeded"), reason(job, "Succeeded")) == ("True", "StopCriterionReached")
     assert "env_steps" in message(job, "Succeeded")
     assert job["status"]["state"] == "Succeeded"
-    kube.wait("the other role is gone", lambda: not kube.get("job", "short-rollouts"), 30)
-    assert kube.get("job", "short-head") is not None, "kept for its logs"
+    jobs.wait("the other role is gone", lambda: not jobs.get("job", "short-rollouts"), 30)
+    assert jobs.get("job", "short-head") is not None, "kept for its logs"
 
 
-def test_pod_that_the_namespace_does_not_admit_is_told_with_the_rule(kube: Kube, images: Images) -> None:
-    job = standin("host", images.operator)
-    job["spec"]["head"]["template"]["spec"]["hostNetwork"] = True
-    kube.apply(job)
-
-    found = because(kube, "host", "ClusterReady", "PodSecurityViolated")
+def test_pod_that_the_namespace_does_not_admit_is_told_with_the_rule(jobs: Kube) -> None:
+    found = because(jobs, "host", "ClusterReady", "PodSecurityViolated")
 
     assert "hostNetwork" in message(found, "ClusterReady")
 
@@ -113,33 +128,26 @@ def test_missing_code_is_told_and_heals_when_it_appears(kube: Kube, images: Imag
     kube.wait("ClusterReady", lambda: condition(kube.job("coded"), "ClusterReady") == "True", 150)
 
 
-def test_template_that_is_no_pod_leaves_no_half_job_and_can_be_mended(kube: Kube, images: Images) -> None:
-    good = standin("odd", images.operator)
-    bad = json.loads(json.dumps(good))
-    bad["spec"]["rollouts"]["template"]["spec"]["nodeSelectorr"] = {"disk": "ssd"}
-    kube.apply(bad)
-
-    found = because(kube, "odd", "Accepted", "InvalidTemplate")
+def test_template_that_is_no_pod_leaves_no_half_job_and_can_be_mended(jobs: Kube, images: Images) -> None:
+    found = because(jobs, "odd", "Accepted", "InvalidTemplate")
     assert "nodeSelectorr" in message(found, "Accepted")
-    assert children(kube, "odd") == {}
+    assert children(jobs, "odd") == {}
 
-    del bad["spec"]["rollouts"]["template"]["spec"]["nodeSelectorr"]
-    kube.kubectl("replace", "-f", "-", stdin=json.dumps(good))
-    ready(kube, "odd")
+    jobs.kubectl("replace", "-f", "-", stdin=json.dumps(standin("odd", images.operator)))
+    ready(jobs, "odd")
 
 
-def test_edit_of_a_running_job_is_reported_and_changes_nothing(kube: Kube, images: Images) -> None:
-    kube.apply(standin("fixed", images.operator))
-    ready(kube, "fixed")
-    before = children(kube, "fixed")
+def test_edit_of_a_running_job_is_reported_and_changes_nothing(jobs: Kube) -> None:
+    ready(jobs, "fixed")
+    before = children(jobs, "fixed")
 
-    kube.kubectl("patch", "rltj", "fixed", "--type=merge", "-p", '{"spec": {"seed": 5, "rollouts": {"replicas": 2}}}')
+    jobs.kubectl("patch", "rltj", "fixed", "--type=merge", "-p", '{"spec": {"seed": 5, "rollouts": {"replicas": 2}}}')
 
-    because(kube, "fixed", "Accepted", "ChangeNeedsRecreate")
-    assert {name: v for name, v in children(kube, "fixed").items() if not name.startswith("Job")} == {
+    because(jobs, "fixed", "Accepted", "ChangeNeedsRecreate")
+    assert {name: v for name, v in children(jobs, "fixed").items() if not name.startswith("Job")} == {
         name: v for name, v in before.items() if not name.startswith("Job")
     }
-    assert len(kube.pods("fixed", "rollouts")) == 1
+    assert len(jobs.pods("fixed", "rollouts")) == 1
 
 
 def test_restarted_operator_writes_nothing_where_all_is_as_it_should_be_not_even_a_token(
@@ -177,29 +185,28 @@ def test_restarted_operator_writes_nothing_where_all_is_as_it_should_be_not_even
         assert tokens[name] not in json.dumps(kube.job(name))
 
 
-def test_lost_child_is_made_again(kube: Kube, images: Images) -> None:
-    kube.apply(standin("lost", images.operator))
-    ready(kube, "lost")
-    uid = kube.get("job", "lost-rollouts")["metadata"]["uid"]  # type: ignore[index]
+def test_lost_child_is_made_again(jobs: Kube) -> None:
+    ready(jobs, "lost")
+    uid = jobs.get("job", "lost-rollouts")["metadata"]["uid"]  # type: ignore[index]
 
-    kube.delete("job", "lost-rollouts")
+    jobs.delete("job", "lost-rollouts")
 
     def again() -> bool:
-        found = kube.get("job", "lost-rollouts")
+        found = jobs.get("job", "lost-rollouts")
         return found is not None and found["metadata"]["uid"] != uid
 
-    kube.wait("the Job is there again", again, 30)
+    jobs.wait("the Job is there again", again, 30)
 
 
-def test_events_tell_the_story_without_repetition(kube: Kube, images: Images) -> None:
-    kube.apply(standin("told", images.operator, life=3))
-    kube.wait_finished("told", 90)
+def test_events_tell_the_story_without_repetition(jobs: Kube) -> None:
+    jobs.wait_finished("told", 90)
 
     def reasons() -> list[str]:
-        events = json.loads(kube.kubectl("get", "events", "-o", "json"))["items"]
-        return [event["reason"] for event in events if event["involvedObject"]["kind"] == "RLTrainingJob"]
+        events = json.loads(jobs.kubectl("get", "events", "-o", "json"))["items"]
+        of_it = {"kind": "RLTrainingJob", "name": "told"}.items()
+        return [event["reason"] for event in events if of_it <= event["involvedObject"].items()]
 
-    kube.wait("the last event", lambda: "StopCriterionReached" in reasons(), 20)
+    jobs.wait("the last event", lambda: "StopCriterionReached" in reasons(), 20)
     assert sorted(reasons()) == sorted(set(reasons()))
     assert {"Accepted", "PodsReady", "StopCriterionReached"} <= set(reasons())
 

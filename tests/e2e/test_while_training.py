@@ -19,7 +19,7 @@ NAME = "training"
 
 _CONNECT = """
 import socket, sys, time
-deadline = time.monotonic() + 20
+deadline = time.monotonic() + float(sys.argv[2])
 while True:
     try:
         socket.create_connection((sys.argv[1], 6379), timeout=3).close()
@@ -73,8 +73,8 @@ def test_stranger_is_kept_out_by_the_policy_and_a_client_without_the_token_by_ra
     clients = ("missing", "wrong")
 
     shared.apply(
-        script_pod("insider", images.operator, _CONNECT, head, labels=own),
-        script_pod("stranger", images.operator, _CONNECT, head),
+        script_pod("insider", images.operator, _CONNECT, head, "20", labels=own),
+        script_pod("stranger", images.operator, _CONNECT, head, "10"),
         *(script_pod(kind, images.trainer, _RAY_WITHOUT_TOKEN, head, kind, labels=own) for kind in clients),
     )
 
@@ -86,7 +86,7 @@ def test_stranger_is_kept_out_by_the_policy_and_a_client_without_the_token_by_ra
     assert "REFUSED" in said(shared, "stranger")
 
     shared.delete("networkpolicy", NAME)
-    shared.apply(script_pod("stranger-again", images.operator, _CONNECT, head))
+    shared.apply(script_pod("stranger-again", images.operator, _CONNECT, head, "20"))
     assert "CONNECTED" in said(shared, "stranger-again")
 
 
