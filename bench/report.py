@@ -50,7 +50,8 @@ def table(entries: Sequence[Mapping[str, Any]]) -> str:
     lines = ["| row | ratio | median | wanted | holds | measured (low, median, high) |", "|---|---|---|---|---|---|"]
     for entry in entries:
         low, high = entry["range"]
-        wanted = " ".join([f"≥ {low:g}"] * (low is not None) + [f"≤ {high:g}"] * (high is not None)) or "-"
+        bounds = [f"{sign} {bound:g}" for sign, bound in (("≥", low), ("≤", high)) if bound is not None]
+        wanted = " ".join(bounds) or "-"
         value = "-" if entry["value"] is None else _number(entry["value"])
         sides = " / ".join(", ".join(map(_number, side)) for side in (entry["of"], entry["to"]) if side)
         holds = "yes" if entry["within"] else "no"

@@ -67,7 +67,7 @@ def peers(algorithm: str) -> dict[str, Contender]:
 
 ROWS: Final[dict[str, Row]] = {
     "dqn": Row(
-        "DQN, CartPole, prioritised, batch 32, an update each 4 steps, net [256]: env steps/s",
+        "DQN, CartPole, batch 32, an update each 4 steps, net [256], prioritised but for SB3's: env steps/s",
         {"ours": ours("dqn"), "plain": ours("dqn", "Never"), **peers("dqn")},
         (Ratio("x SB3", "ours", "sb3"), Ratio("x RLlib", "ours", "rllib"), Ratio("x without compile", "ours", "plain")),
     ),

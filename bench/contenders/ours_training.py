@@ -17,7 +17,13 @@ CARTPOLE = {"id": "CartPole-v1"}
 PENDULUM = {"id": "Pendulum-v1"}
 MLP_64 = {"fcnet_hiddens": [64, 64], "fcnet_activation": "tanh"}
 QUICK = {"timesteps_per_iteration": 200, "min_time_s_per_reporting": 1.0}
-DQN = {"model": {"fcnet_hiddens": [256], "fcnet_activation": "tanh"}, "hiddens": []}
+DQN = {
+    "model": {"fcnet_hiddens": [256], "fcnet_activation": "tanh"},
+    "hiddens": [],
+    "dueling": False,
+    "double_q": False,
+}
+"""As Stable-Baselines3 has it, but for the replay's priorities."""
 DDPPO = {"model": MLP_64, "sgd_minibatch_size": 50, "num_sgd_iter": 10}
 SAC = {"policy": "SAC", "learning_starts": 500, **QUICK}
 APEX = {

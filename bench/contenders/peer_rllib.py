@@ -26,8 +26,8 @@ def config_of(algorithm: str) -> tuple[Any, int]:
             target_network_update_freq=500,
             training_intensity=8,
             replay_buffer_config=replay,
-            double_q=True,
-            dueling=True,
+            double_q=False,
+            dueling=False,
         )
         model = DefaultModelConfig(fcnet_hiddens=[256], fcnet_activation="tanh", head_fcnet_hiddens=[])
         return config.rl_module(model_config=model), 1100

@@ -65,7 +65,7 @@ def tensors(rows: Batch) -> dict[str, torch.Tensor]:
 
 def total(each: PPOPolicy, rows: Batch) -> torch.Tensor:
     """The rows' summed gradient, and their number."""
-    return each.gradient([torch.from_numpy(rows[name]) for name in _LEARNT_FROM])[0]
+    return each.gradient([torch.from_numpy(rows[name]) for name in _LEARNT_FROM], torch.zeros(6))
 
 
 def gradient(vector: torch.Tensor) -> torch.Tensor:

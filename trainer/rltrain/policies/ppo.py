@@ -90,9 +90,7 @@ class PPOPolicy(TorchPolicy):
             order = torch.from_numpy(self._rng.permutation(batch.count)).to(self.device)
             shuffled = [torch.split(column[order], sizes) for column in columns]
             for rows in zip(*shuffled, strict=True):
-                vector, means = self.gradient(rows)
-                totals += means
-                mean = yield vector
+                mean = yield self.gradient(rows, totals)
                 if self._take(mean):
                     norms += self._apply_gradient()
                     updates += 1
@@ -101,18 +99,19 @@ class PPOPolicy(TorchPolicy):
         stats |= {"grad_norm": float(norms) / max(updates, 1), "vf_explained_var": _explained_variance(batch)}
         return LearnInfo({**stats, "lr": self._lr, "entropy_coeff": self._entropy_coeff})
 
-    def gradient(self, rows: Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-        """The loss's gradient summed over rows, then their number, float32 (parameters + 1,); and the stats' sums.
+    def gradient(self, rows: Sequence[torch.Tensor], totals: torch.Tensor) -> torch.Tensor:
+        """The loss's gradient summed over rows, then their number, float32 (parameters + 1,).
 
         Vectors of several ranks, added, hold the gradient of their rows together: the sum over the count.
 
         Args:
             rows: columns of a minibatch, those of `_LEARNT_FROM`; may have no rows.
+            totals: float32 (stats,), to which the sums of `_STATS` over the rows are added.
         """
         if not len(rows[0]):
-            return torch.zeros(self._flat.size + 1, device=self.device), torch.zeros(len(_STATS), device=self.device)
-        vector, stats = self._slope(self._flat.vector, self._bonus.fill_(self._entropy_coeff), *rows)
-        return vector, stats
+            return torch.zeros(self._flat.size + 1, device=self.device)
+        vector: torch.Tensor = self._slope(self._flat.vector, self._bonus.fill_(self._entropy_coeff), totals, *rows)[0]
+        return vector
 
     def set_global_step(self, env_steps: int) -> None:
         super().set_global_step(env_steps)
@@ -142,14 +141,15 @@ class PPOPolicy(TorchPolicy):
             return actions, distribution.log_prob(params, actions)
 
     def _gradient(
-        self, vector: torch.Tensor, entropy_coeff: torch.Tensor, *rows: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+        self, vector: torch.Tensor, entropy_coeff: torch.Tensor, totals: torch.Tensor, *rows: torch.Tensor
+    ) -> tuple[torch.Tensor]:
         """See `gradient`."""
         with self._flat.at(vector) as parameters:
             loss, stats = self._loss(dict(zip(_LEARNT_FROM, rows, strict=True)), entropy_coeff)
             slope = gradient(loss, parameters)
         count = len(rows[0])
-        return torch.cat([slope * count, slope.new_full((1,), count)]), stats * count
+        totals.add_(stats, alpha=count)
+        return (torch.cat([slope * count, slope.new_full((1,), count)]),)
 
     def _loss(self, rows: dict[str, torch.Tensor], entropy_coeff: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         config = self._config

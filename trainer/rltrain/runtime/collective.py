@@ -1,7 +1,10 @@
 """The process group of ranks, or of learners (torch.distributed): an averaging all-reduce over gloo or NCCL."""
 
+import contextlib
+import os
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, Literal, Protocol, cast
 
 import ray.util
@@ -36,15 +39,38 @@ class ProcessGroup:
 
     def __init__(self, store: Any, rank: int, size: int, backend: Literal["gloo", "nccl"], timeout_s: float) -> None:
         self._size = size
+        before = _threads()
         dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=timedelta(seconds=timeout_s))
+        self._group: Any = cast(Any, dist).group.WORLD
+        if backend == "gloo":
+            _let_wait_their_turn(_threads() - before)
 
     def average(self, tensor: torch.Tensor) -> torch.Tensor:
         """Mean over the ranks, in place. Raises CollectiveFailed."""
         try:
-            dist.all_reduce(tensor)
+            self._group.allreduce([tensor]).wait()  # without the argument checks of `dist.all_reduce`, a tenth of it
         except RuntimeError as error:
             raise CollectiveFailed(f"all-reduce broke off: {error}") from None
         return tensor.div_(self._size)
+
+
+def _threads() -> set[int]:
+    """Of this process, where it is Linux's."""
+    tasks = Path("/proc/self/task")
+    return {int(task.name) for task in tasks.iterdir()} if tasks.exists() else set()
+
+
+def _let_wait_their_turn(threads: set[int]) -> None:
+    """Have gloo's threads not take the processor from the thread that has just woken them.
+
+    An all-reduce is several messages, and each goes through three threads. As Linux lets it, the thread that is woken
+    to read a message takes the place of one that holds a lock which it needs; it tries and tries, and the other one
+    comes back only with the scheduler's next tick. On two cores without other work an all-reduce of 9,000 numbers
+    took 1.1 ms on average; it takes 0.3 ms so.
+    """
+    for thread in threads:
+        with contextlib.suppress(OSError):  # it has ended
+            os.sched_setscheduler(thread, os.SCHED_BATCH, os.sched_param(0))
 
 
 def open_store(rank: Member, timeout_s: float) -> tuple[str, int]:
