@@ -1,6 +1,9 @@
 """Probe environments with several agents, each made for one question."""
 
+import os
+import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -83,6 +86,53 @@ class Breaks(Roll):
     def step(self, actions: Values) -> tuple[Values, Values, Values, Values, Values]:
         if self._breaks and (self._resets, self._t) == (2, 3):
             raise RuntimeError("this probe raises")
+        return super().step(actions)
+
+
+class Stuck(Roll):
+    """The same; in the third step of some of its episodes, one in `every` by their seeds, it hangs, dies or raises.
+
+    Args:
+        at: step in which it does so; 0 is the reset.
+    """
+
+    def __init__(
+        self, lives: Mapping[str, Sequence[tuple[int, int]]], kind: str, every: int = 1, at: int = 3, made: bool = True
+    ) -> None:
+        super().__init__(lives)
+        if not made:
+            os._exit(7)
+        self._kind, self._every, self._at = kind, every, at
+
+    def reset(self, seed: int | None = None, options: Any = None) -> tuple[Values, Values]:
+        self._bad = (seed or 0) % self._every == 0
+        self._misbehave(0)
+        return super().reset(seed, options)
+
+    def step(self, actions: Values) -> tuple[Values, Values, Values, Values, Values]:
+        self._misbehave(self._t + 1)
+        return super().step(actions)
+
+    def _misbehave(self, step: int) -> None:
+        if self._bad and step == self._at:
+            if self._kind == "hang":
+                time.sleep(3600)
+            if self._kind == "die":
+                os._exit(7)
+            raise RuntimeError("this probe raises")
+
+
+class Meets(Roll):
+    """The same; in its first step it waits for so many others to be in theirs."""
+
+    def __init__(self, lives: Mapping[str, Sequence[tuple[int, int]]], folder: str, count: int) -> None:
+        super().__init__(lives)
+        self._folder, self._count = Path(folder), count
+
+    def step(self, actions: Values) -> tuple[Values, Values, Values, Values, Values]:
+        (self._folder / str(os.getpid())).touch()
+        while len(list(self._folder.iterdir())) < self._count:
+            time.sleep(0.01)
         return super().step(actions)
 
 

@@ -54,6 +54,11 @@ class EnvSpec(Model):
             )
         return self
 
+    @property
+    def apart(self) -> bool:
+        """Whether environments are sampled from in processes of their own."""
+        return self.vectorize == "Subprocess" or self.step_timeout_seconds is not None
+
     def scored(self) -> "EnvSpec":
         """As evaluation plays it: to a game's end, for the game's own rewards."""
         if self.atari is None:

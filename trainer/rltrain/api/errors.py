@@ -112,7 +112,15 @@ class TrainingFailed(RltrainError):
 
 
 class EnvironmentFailed(TrainingFailed):
-    """An environment raised or returned what it must not (NaN, a wrong shape)."""
+    """An environment raised or returned what it must not (NaN, a wrong shape).
+
+    Args:
+        kind: what has failed, in a word, for failures to be told apart.
+    """
+
+    def __init__(self, message: str, kind: str = "") -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 class TooManyRestarts(EnvironmentFailed):

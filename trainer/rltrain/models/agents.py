@@ -9,7 +9,7 @@ from rltrain.api.config import PlanConfig
 from rltrain.api.config.multi_agent import DEFAULT_POLICY, MultiAgentConfig
 from rltrain.api.errors import InvalidManifest, Problem
 from rltrain.api.nearest import did_you_mean
-from rltrain.models.spaces import Space
+from rltrain.models.packing import Space
 
 _BLOCK = "spec.config.multiagent"
 

@@ -14,9 +14,11 @@ import numpy as np
 
 from rltrain.api.env import EnvSpec
 from rltrain.api.errors import RltrainError
+from rltrain.rollout.agents_env import AgentsEnv, AgentsStep
 from rltrain.rollout.environments import Space
 from rltrain.rollout.faults import Fault
 from rltrain.rollout.vector import EnvList, Step
+from rltrain.state import Array
 
 _PR_SET_PDEATHSIG: Final = 1
 _SENT: Final = (bool, int, float, str, np.generic, np.ndarray)
@@ -32,6 +34,8 @@ class Setup:
     record: bool
     index: int
     begun: int
+    several_agents: bool = False
+    """Serve an `AgentsEnv` instead."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,18 @@ class Answer(NamedTuple):
     faults: list[Fault]
 
 
+class AgentsAnswer(NamedTuple):
+    """The same of an `AgentsEnv`.
+
+    Attributes:
+        result: what the method has returned.
+        obs: what each agent is to act on next.
+    """
+
+    result: Any
+    obs: Mapping[str, Array]
+
+
 def send(connection: Connection, value: object) -> None:
     """As `Connection.send`, in half the time."""
     connection.send_bytes(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
@@ -81,7 +97,7 @@ def receive(connection: Connection) -> Any:
 
 
 def main() -> None:
-    """Serve an `EnvList` of one environment until the parent closes its end, or dies.
+    """Serve an `EnvList` of one environment, or an `AgentsEnv`, until the parent closes its end, or dies.
 
     Arguments of the process: the connection's file descriptor, and the parent's id.
     """
@@ -93,28 +109,49 @@ def main() -> None:
     with Connection(descriptor) as connection:
         setup: Setup = receive(connection)
         try:
-            envs = EnvList(setup.spec, 1, setup.seed, setup.worker, setup.record, first=setup.index, begun=setup.begun)
+            served = _made(setup)
         except RltrainError as error:
             send(connection, error)
             return
-        send(connection, Made(envs.observation_space, envs.action_space))
+        send(connection, Made(served.observation_space, served.action_space))
         while True:
             try:
                 name, args = receive(connection)
             except EOFError:
                 break
             try:
-                answer: Answer | RltrainError = _answer(envs, getattr(envs, name)(*args))
+                result = getattr(served, name)(*args)
+                answer: object = (
+                    _answer(served, result) if isinstance(served, EnvList) else _agents_answer(served, result)
+                )
             except RltrainError as error:
                 answer = error
             send(connection, answer)
-        envs.close()
+        served.close()
+
+
+def _made(setup: Setup) -> EnvList | AgentsEnv:
+    spec, seed, worker, record, begun = setup.spec, setup.seed, setup.worker, setup.record, setup.begun
+    if setup.several_agents:
+        return AgentsEnv(spec, seed, worker, setup.index, record, begun=begun)
+    return EnvList(spec, 1, seed, worker, record, first=setup.index, begun=begun)
+
+
+def _agents_answer(env: AgentsEnv, result: object) -> AgentsAnswer:
+    if isinstance(result, AgentsStep):
+        infos = {agent: _sent(info) for agent, info in result.infos.items()} if result.over else {}
+        result = result._replace(infos=infos)
+    return AgentsAnswer(result, env.obs)
+
+
+def _sent(info: Any) -> Mapping[str, Any]:
+    return {key: value for key, value in info.items() if isinstance(value, _SENT)} if isinstance(info, dict) else {}
 
 
 def _answer(envs: EnvList, step: Step | None) -> Answer:
     if step is None:
         return Answer(None, envs.obs.tobytes(), envs.faults)
     terminated, truncated = bool(step.terminateds[0]), bool(step.truncateds[0])
-    info = {key: value for key, value in step.infos.get(0, {}).items() if isinstance(value, _SENT)}
+    info = _sent(step.infos.get(0, {}))
     row = Row(step.next_obs.tobytes(), float(step.rewards[0]), terminated, truncated, step.valid is None, info)
     return Answer(row, envs.obs.tobytes() if terminated or truncated else None, envs.faults)

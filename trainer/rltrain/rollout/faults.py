@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from rltrain.api.env import EnvSpec
-from rltrain.api.errors import TooManyRestarts
+from rltrain.api.errors import EnvironmentFailed, RltrainError, TooManyRestarts
 from rltrain.state import Array
 
 
@@ -25,6 +25,12 @@ class Fault:
     kind: str
     message: str
     env: int = 0
+
+    @classmethod
+    def of(cls, error: RltrainError, env: int) -> "Fault":
+        """What an environment has raised, or why it can't be made."""
+        kind = error.kind if isinstance(error, EnvironmentFailed) else ""
+        return cls(kind or type(error.__cause__ or error).__name__, str(error), env)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,12 @@ import numpy as np
 
 from rltrain.api.errors import EnvironmentFailed, RltrainError, TooManyRestarts
 from rltrain.rollout import columns as c
+from rltrain.rollout.agents_env import AgentsStep
+from rltrain.rollout.agents_envs import ParallelEnvs
 from rltrain.rollout.batch import Batch
 from rltrain.rollout.collector import EpisodeRecord, Occurrences, never
 from rltrain.rollout.faults import Fault, Tolerance
 from rltrain.rollout.multi_agent_batch import MultiAgentBatch
-from rltrain.rollout.parallel_envs import AgentsStep, ParallelEnvs
 from rltrain.rollout.seats import ActTogether, GroupActor, Seats
 from rltrain.state import Array, State
 
@@ -167,8 +168,10 @@ class MultiAgentCollector(Occurrences):
         self._valid.append(np.zeros(self._envs.num_envs, bool))
         self._steps += self._envs.num_envs
         for index, env in enumerate(self._envs.envs):
+            env.act(self.actor.actions(index))
+        for index, env in enumerate(self._envs.envs):
             try:
-                outcome = env.step(self.actor.actions(index))
+                outcome = env.outcome()
             except EnvironmentFailed as error:
                 self._take_back(index)
                 self._begin(index, error)
@@ -198,7 +201,7 @@ class MultiAgentCollector(Occurrences):
         while True:
             try:
                 if error is not None:
-                    fault = Fault(type(error.__cause__ or error).__name__, str(error), index)
+                    fault = Fault.of(error, index)
                     self._tolerance.bear(fault, self._steps)
                     self._faults.append(fault)
                     env.make_again()

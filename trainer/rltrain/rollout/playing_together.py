@@ -6,8 +6,8 @@ import numpy as np
 
 from rltrain.api.env import EnvSpec
 from rltrain.policies.group import PolicyGroup
+from rltrain.rollout.agents_env import AgentsEnv
 from rltrain.rollout.collector import EpisodeRecord
-from rltrain.rollout.parallel_envs import AgentsEnv
 from rltrain.rollout.seats import GroupActor, Seats
 
 

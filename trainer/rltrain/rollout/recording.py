@@ -14,11 +14,12 @@ from rltrain.policies.base import Learned, Policy
 from rltrain.policies.group import PolicyGroup
 from rltrain.rollout import columns as c
 from rltrain.rollout.acting import Actor, Acts
+from rltrain.rollout.agents_envs import ParallelEnvs
 from rltrain.rollout.batch import Batch
 from rltrain.rollout.collector import Collector
 from rltrain.rollout.multi_agent import MultiAgentCollector
 from rltrain.rollout.multi_agent_batch import AnyBatch, MultiAgentBatch
-from rltrain.rollout.parallel_envs import ParallelEnvs, is_multi_agent
+from rltrain.rollout.parallel_envs import is_multi_agent
 from rltrain.rollout.seats import ActTogether
 from rltrain.rollout.vector import EnvList
 from rltrain.state import Array

@@ -16,7 +16,7 @@ import numpy as np
 
 from rltrain.api.env import EnvSpec
 from rltrain.api.errors import EnvironmentFailed, RltrainError
-from rltrain.rollout.env_process import Answer, Made, Row, Setup, receive, send
+from rltrain.rollout.env_process import AgentsAnswer, Answer, Made, Row, Setup, receive, send
 from rltrain.rollout.environments import Space
 from rltrain.rollout.faults import Fault
 from rltrain.rollout.vector import Step, check_count, failure
@@ -25,7 +25,7 @@ from rltrain.state import Array, State
 _MAIN: Final = "from rltrain.rollout.env_process import main; main()"
 _START_SECONDS: Final = 120.0
 """Least time that an environment has to be made in, where time is limited."""
-_CLOSE_SECONDS: Final = 5.0
+CLOSE_SECONDS: Final = 5.0
 """Longest that one may take to close before its process is ended."""
 
 
@@ -37,7 +37,7 @@ class EnvProcess:
     """
 
     def __init__(self, setup: Setup, limit: float | None) -> None:
-        self._limit = limit
+        self._limit, self._setup = limit, setup
         own, other = socket.socketpair()
         with other:
             arguments = [sys.executable, "-c", _MAIN, str(other.fileno()), str(os.getpid())]
@@ -53,23 +53,28 @@ class EnvProcess:
         self._send(setup)
 
     def made(self) -> Made:
-        """The spaces. Raises RltrainError where the environment can't be made, and see `answer`."""
-        found: Made = self._receive()
+        """The spaces. Raises RltrainError where the environment can't be made."""
+        try:
+            found: Made = self._receive()
+        except NoAnswer as error:
+            spec, worker = self._setup.spec, self._setup.worker
+            message = f"environment {spec.id!r} can't be made in worker {worker}: {error}"
+            raise EnvironmentFailed(message, error.kind) from error
         return found
 
     def ask(self, name: str, *args: Any) -> None:
-        """Have a method of its `EnvList` called."""
+        """Have a method of its `EnvList`, or `AgentsEnv`, called."""
         self._deadline = None if self._limit is None else time.monotonic() + self._limit
         self._send((name, args))
 
-    def answer(self) -> Answer:
+    def answer(self) -> Answer | AgentsAnswer:
         """What came of it.
 
         Raises:
             NoAnswer: the time is over, or the process has ended.
             RltrainError: as the method does.
         """
-        found: Answer = self._receive()
+        found: Answer | AgentsAnswer = self._receive()
         return found
 
     def hang_up(self) -> None:
@@ -131,7 +136,7 @@ class ProcessEnvs:
         try:
             for index in range(num_envs):
                 self._processes.append(self._start(index))
-            made = [self._made(index) for index in range(num_envs)]
+            made = [process.made() for process in self._processes]
         except BaseException:
             for process in self._processes:
                 process.end()
@@ -182,10 +187,10 @@ class ProcessEnvs:
         made: list[int] = []
         for index in indexes:
             try:
-                self._made(index)
+                self._processes[index].made()
                 made.append(index)
             except RltrainError as error:
-                self.faults.append(Fault(type(error.__cause__ or error).__name__, str(error), index))
+                self.faults.append(Fault.of(error, index))
         self._begin(made)
         return begun
 
@@ -209,19 +214,11 @@ class ProcessEnvs:
         for process in self._processes:
             process.hang_up()
         for process in self._processes:
-            process.end(patience=_CLOSE_SECONDS)
+            process.end(patience=CLOSE_SECONDS)
 
     def _start(self, index: int) -> EnvProcess:
         setup = Setup(self._spec, self._seed, self._worker, self._record, index, self._episodes[index])
         return EnvProcess(setup, self._spec.step_timeout_seconds)
-
-    def _made(self, index: int) -> Made:
-        try:
-            return self._processes[index].made()
-        except NoAnswer as error:
-            raise EnvironmentFailed(
-                f"environment {self._spec.id!r} can't be made in worker {self._worker}: {error}"
-            ) from error
 
     def _begin(self, indexes: Sequence[int]) -> None:
         for index in indexes:
@@ -245,6 +242,7 @@ class ProcessEnvs:
             )
             self.faults.append(Fault(error.kind, message, index))
             return None
+        assert isinstance(answer, Answer)
         self.faults += [replace(fault, env=index) for fault in answer.faults]
         if answer.row is not None:
             self._next_obs[index] = self._array(answer.row.next_obs)

@@ -164,7 +164,7 @@ class EnvList:
             try:
                 self._envs[index] = make_env(self._spec, self._worker)
             except RltrainError as error:
-                self.faults.append(Fault(type(error.__cause__ or error).__name__, str(error), index))
+                self.faults.append(Fault.of(error, index))
             else:
                 self._reset(index)
         return begun

@@ -15,12 +15,13 @@ from rltrain.policies.group import PolicyGroup
 from rltrain.policies.native import use_native_code
 from rltrain.policies.registry import check_spaces, make_policy, roster_of
 from rltrain.rollout.acting import Actor
+from rltrain.rollout.agents_envs import ParallelEnvs
 from rltrain.rollout.collector import Collector, EpisodeRecord
 from rltrain.rollout.environments import make_native_vector, native_from
 from rltrain.rollout.faults import NO_FAULTS, FaultReport, Tolerance
 from rltrain.rollout.multi_agent import MultiAgentCollector
 from rltrain.rollout.native import NextStepEnvs
-from rltrain.rollout.parallel_envs import ParallelEnvs, is_multi_agent, spaces_of
+from rltrain.rollout.parallel_envs import is_multi_agent, spaces_of
 from rltrain.rollout.seats import GroupActor
 from rltrain.rollout.subprocesses import ProcessEnvs
 from rltrain.rollout.vector import EnvList, VectorEnvs
@@ -166,7 +167,7 @@ class RolloutWorker:
         spec, env = self.spec, self.spec.env
         if self._several_agents:
             return ParallelEnvs(env, count, spec.seed, spec.index, record=spec.serial)
-        if env.vectorize == "Subprocess" or env.step_timeout_seconds is not None:
+        if env.apart:
             return ProcessEnvs(env, count, spec.seed, spec.index, record=spec.serial)
         native = env.vectorize == "Native" or (env.vectorize == "Auto" and count >= native_from(env))
         if native and not spec.serial:
