@@ -1,6 +1,7 @@
 """Environments that throw."""
 
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -53,3 +54,10 @@ class Broken(CartPoleEnv):
 
     def __init__(self) -> None:
         raise RuntimeError("no licence")
+
+
+class HangingPendulum(PendulumEnv):
+    """Pendulum whose every step hangs."""
+
+    def step(self, action: Any) -> Any:
+        time.sleep(3600)

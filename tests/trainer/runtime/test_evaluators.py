@@ -185,3 +185,11 @@ def test_an_evaluation_that_fails_once_is_played_again(tmp_path: Path) -> None:
     run_serially(flaky, tmp_path / "run")
     assert results(tmp_path / "run")[-1]["counters"]["num_evaluation_worker_failures"] == 1
     assert len(evaluations(tmp_path / "run")) == 2
+
+
+def test_an_evaluation_that_hangs_ends_at_the_limit_of_a_step_and_training_where_all_do(tmp_path: Path) -> None:
+    """In this process too, where plans that sample nothing evaluate."""
+    env = {"id": "trainer.runtime.flaky:HangingPendulum", "stepTimeoutSeconds": 1.0}
+    with pytest.raises(EnvironmentFailed, match=r"no answer within the time limit \(1 s a step\)"):
+        run_serially(job(CQL, env=env), tmp_path / "run")
+    assert results(tmp_path / "run"), "it has been trained until then"

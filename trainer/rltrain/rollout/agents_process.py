@@ -31,6 +31,7 @@ class AgentsProcess:
         self.obs: Mapping[str, Array] = {}
         self._episode = -1
         self._steps = 0
+        self._answers = True
         self._process = self._start()
 
     def made(self) -> tuple[AgentSpaces, AgentSpaces]:
@@ -64,7 +65,7 @@ class AgentsProcess:
     def make_again(self) -> None:
         """Replace a process that has failed or hangs. Raises RltrainError where that can't be."""
         self.end()
-        self._process = self._start()
+        self._process, self._answers = self._start(), True
         self.made()
 
     def get_state(self) -> State:
@@ -85,7 +86,7 @@ class AgentsProcess:
     def close(self) -> None:
         """Free what the environment holds."""
         self._process.hang_up()
-        self._process.end(patience=CLOSE_SECONDS)
+        self._process.end(patience=CLOSE_SECONDS if self._answers else 0.0)
 
     def end(self) -> None:
         """End the process at once."""
@@ -103,6 +104,7 @@ class AgentsProcess:
         try:
             answer = self._process.answer()
         except NoAnswer as error:
+            self._answers = False
             place = self._worker, self._index, self._episode, self._steps
             raise EnvironmentFailed(failure(self._spec, self._seed, *place, str(error)), error.kind) from error
         assert isinstance(answer, AgentsAnswer)

@@ -15,11 +15,13 @@ from rltrain.rollout.acting import Actor
 from rltrain.rollout.collector import EpisodeRecord
 from rltrain.rollout.environments import Space
 from rltrain.rollout.playing_together import play_together
-from rltrain.rollout.vector import EnvList
+from rltrain.rollout.subprocesses import one_env
 from rltrain.state import Array
 
 NUM_ENVS: Final = 16
 """Environments played at once, and rows of each batch of observations: a network may round otherwise for others."""
+MOST_APART: Final = 4
+"""Environments played at once where each has a process, which takes about a second to start."""
 _NOT_TRAINING: Final = 1 << 32
 """Set in seeds, above all that a job's can have, so that no episode was trained on."""
 
@@ -78,9 +80,10 @@ def evaluate(
         watch: told of the progress.
 
     Raises:
-        UnknownEnvironment, EnvironmentFailed: see `make_env` and `EnvList`.
+        UnknownEnvironment, EnvironmentFailed: see `make_env`, `EnvList` and `ProcessEnvs`, whose limit of a step holds.
     """
     numbers = range(first, first + episodes)
+    num_envs = min(num_envs, MOST_APART) if env.apart else num_envs
     if isinstance(policy, PolicyGroup):
         return play_together(policy, env, numbers, seed | _NOT_TRAINING, num_envs, NUM_ENVS, watch)
     assert isinstance(policy, Policy)
@@ -126,9 +129,13 @@ class _Seat:
     def __init__(self, spec: EnvSpec, seed: int, row: int, episode: int) -> None:
         self.row = row
         self._id = spec.id
-        self._envs = EnvList(spec, num_envs=1, seed=seed | _NOT_TRAINING, worker=0, record=False)
+        self._envs = one_env(spec, seed | _NOT_TRAINING, worker=0)
         self.action_space: Space = self._envs.action_space
-        self.begin(episode)
+        try:
+            self.begin(episode)
+        except BaseException:
+            self.close()
+            raise
 
     def begin(self, episode: int) -> None:
         """Reset to an episode."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from rltrain.api.env import EnvSpec
 from rltrain.policies.group import PolicyGroup
-from rltrain.rollout.agents_env import AgentsEnv
+from rltrain.rollout.agents_envs import ParallelEnvs
 from rltrain.rollout.collector import EpisodeRecord
 from rltrain.rollout.seats import GroupActor, Seats
 
@@ -75,8 +75,13 @@ class _Table:
     """
 
     def __init__(self, spec: EnvSpec, seed: int, episode: int) -> None:
-        self._env = AgentsEnv(spec, seed, worker=0, index=0, record=False)
-        self.begin(episode)
+        self._envs = ParallelEnvs(spec, num_envs=1, seed=seed, worker=0, record=False)
+        self._env = self._envs.envs[0]
+        try:
+            self.begin(episode)
+        except BaseException:
+            self.close()
+            raise
 
     def begin(self, episode: int) -> None:
         """Begin an episode."""
@@ -108,4 +113,4 @@ class _Table:
         return EpisodeRecord(sum(self._returns.values()), self._length, means)
 
     def close(self) -> None:
-        self._env.close()
+        self._envs.close()

@@ -21,7 +21,7 @@ from rltrain.rollout.multi_agent import MultiAgentCollector
 from rltrain.rollout.multi_agent_batch import AnyBatch, MultiAgentBatch
 from rltrain.rollout.parallel_envs import is_multi_agent
 from rltrain.rollout.seats import ActTogether
-from rltrain.rollout.vector import EnvList
+from rltrain.rollout.subprocesses import one_env
 from rltrain.state import Array
 
 RECORDED: Final = (c.OBS, c.ACTIONS, c.REWARDS, c.NEXT_OBS, c.TERMINATEDS, c.TRUNCATEDS, c.EPS_ID)
@@ -45,12 +45,12 @@ def record(
         The columns of RECORDED, with the environment's own actions; of several agents by agent rather than by policy.
 
     Raises:
-        UnknownEnvironment, EnvironmentFailed: see `make_env` and `EnvList`.
+        UnknownEnvironment, EnvironmentFailed: see `make_env`, `EnvList` and `ProcessEnvs`.
     """
     if isinstance(policy, PolicyGroup) or (policy is None and is_multi_agent(env)):
         return _record_together(env, policy, steps, seed, explore, source)
     assert policy is None or isinstance(policy, Policy)
-    envs = EnvList(env, num_envs=1, seed=seed | _RECORDING, worker=source, record=False)
+    envs = one_env(env, seed | _RECORDING, worker=source)
     actor = Actor(policy or _Chance(envs.action_space, seed, source), rows=1, explore=explore)
     to_env = action_mapping(envs.action_space)
 

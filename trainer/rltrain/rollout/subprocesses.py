@@ -19,7 +19,7 @@ from rltrain.api.errors import EnvironmentFailed, RltrainError
 from rltrain.rollout.env_process import AgentsAnswer, Answer, Made, Row, Setup, receive, send
 from rltrain.rollout.environments import Space
 from rltrain.rollout.faults import Fault
-from rltrain.rollout.vector import Step, check_count, failure
+from rltrain.rollout.vector import EnvList, Step, check_count, failure
 from rltrain.state import Array, State
 
 _MAIN: Final = "from rltrain.rollout.env_process import main; main()"
@@ -213,8 +213,9 @@ class ProcessEnvs:
     def close(self) -> None:
         for process in self._processes:
             process.hang_up()
-        for process in self._processes:
-            process.end(patience=CLOSE_SECONDS)
+        failed = {fault.env for fault in self.faults}  # these may hang
+        for index, process in enumerate(self._processes):
+            process.end(patience=0.0 if index in failed else CLOSE_SECONDS)
 
     def _start(self, index: int) -> EnvProcess:
         setup = Setup(self._spec, self._seed, self._worker, self._record, index, self._episodes[index])
@@ -251,6 +252,12 @@ class ProcessEnvs:
 
     def _array(self, data: bytes) -> Array:
         return np.frombuffer(data, self.obs.dtype).reshape(self.obs.shape[1:])
+
+
+def one_env(spec: EnvSpec, seed: int, worker: int) -> EnvList | ProcessEnvs:
+    """A single environment, apart where sampling has its own apart; raises as `ProcessEnvs` does."""
+    make = ProcessEnvs if spec.apart else EnvList
+    return make(spec, num_envs=1, seed=seed, worker=worker, record=False)
 
 
 def _end(code: int) -> str:
