@@ -136,6 +136,21 @@ class Meets(Roll):
         return super().step(actions)
 
 
+class Seen(Roll):
+    """The same with a picture, 32 x 48: as bright as steps were taken."""
+
+    metadata: Any = {"name": "seen", "render_fps": 20}
+
+    def __init__(
+        self, lives: Mapping[str, Sequence[tuple[int, int]]], render_mode: str | None = None, blind: bool = False
+    ) -> None:
+        super().__init__(lives)
+        self._draws = render_mode == "rgb_array" and not blind
+
+    def render(self) -> Any:
+        return np.full((32, 48, 3), 40 * self._t, np.uint8) if self._draws else None
+
+
 class Tell(ParallelEnv):  # type: ignore[misc]
     """Each agent is paid for naming what it sees, and all once more if all are right; 20 steps: learnt in seconds.
 

@@ -4,7 +4,9 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from PIL import Image, ImageSequence
 
@@ -119,6 +121,19 @@ def test_the_first_episode_is_filmed_and_the_scores_stay_what_they_are(
     assert [path.name for path in tmp_path.iterdir()] == [film.name]
 
 
+def test_several_agents_are_filmed_together_and_play_as_they_do_unseen(evaluate: Evaluate, tmp_path: Path) -> None:
+    lives = {"stays": [[0, 6]], "comes": [[3, 3]]}
+    run_serially(job(DQN, env={"id": "probes.agents:Seen", "kwargs": {"lives": lives}}), tmp_path / "run")
+    plain = evaluate(tmp_path / "run", "--episodes", "3", "--json")
+    film = tmp_path / "film.gif"
+    assert evaluate(tmp_path / "run", "--episodes", "3", "--video", film, "--json") == plain
+    with Image.open(film) as gif:
+        shades = [np.asarray(frame.convert("L")).mean() for frame in ImageSequence.Iterator(gif)]
+        assert gif.size == (48, 32)
+        assert gif.info["duration"] == 50
+    assert shades == pytest.approx([40 * step for step in range(7)], abs=2), "its beginning, and each of 6 steps"
+
+
 @pytest.mark.parametrize(
     ("file", "words"),
     [
@@ -145,11 +160,18 @@ def test_a_film_needs_its_extra(evaluate: Evaluate, tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize(
-    ("env", "words"),
-    [("probes.envs:Const", "takes no render_mode"), ("trainer.cli.test_evaluate:Blind", "render() gives no image")],
+    ("env", "kwargs", "words"),
+    [
+        ("probes.envs:Const", {}, "takes no render_mode"),
+        ("trainer.cli.test_evaluate:Blind", {}, "render() gives no image"),
+        ("probes.agents:Tell", {}, "takes no render_mode"),
+        ("probes.agents:Seen", {"lives": {"stays": [[0, 6]]}, "blind": True}, "render() gives no image"),
+    ],
 )
-def test_an_environment_that_cannot_be_filmed_says_so(evaluate: Evaluate, tmp_path: Path, env: str, words: str) -> None:
-    run_serially(job(DQN, env={"id": env}, stop={"envSteps": 20}), tmp_path / "run")
+def test_an_environment_that_cannot_be_filmed_says_so(
+    evaluate: Evaluate, tmp_path: Path, env: str, kwargs: dict[str, Any], words: str
+) -> None:
+    run_serially(job(DQN, env={"id": env, "kwargs": kwargs}, stop={"envSteps": 20}), tmp_path / "run")
     code, out, err = evaluate(tmp_path / "run", "--video", tmp_path / "film.mp4")
     assert (code, out) == (2, "")
     assert words in err

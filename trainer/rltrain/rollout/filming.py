@@ -10,7 +10,7 @@ import numpy as np
 from rltrain.api.env import EnvSpec
 from rltrain.api.errors import EnvironmentFailed, InvalidInput, RltrainError
 from rltrain.rollout.environments import make_env
-from rltrain.rollout.parallel_envs import is_multi_agent
+from rltrain.rollout.parallel_envs import is_multi_agent, make_parallel_env
 from rltrain.state import Array
 
 _MODE: Final = "rgb_array"
@@ -43,7 +43,9 @@ class Filmed(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 def filmed(env: EnvSpec, show: Show) -> EnvSpec:
     """The same environment, as it is evaluated in, with its frames shown."""
-    return EnvSpec.model_construct(id=f"{__name__}:{Filmed.__name__}", kwargs={"spec": _rendering(env), "show": show})
+    together = f"{__name__}_together:FilmedTogether"
+    kind = together if is_multi_agent(env) else f"{__name__}:{Filmed.__name__}"
+    return EnvSpec.model_construct(id=kind, kwargs={"spec": _rendering(env), "show": show})
 
 
 def frames_a_second(env: EnvSpec) -> float:
@@ -52,13 +54,11 @@ def frames_a_second(env: EnvSpec) -> float:
     Raises:
         InvalidInput: it can't be filmed.
     """
-    if is_multi_agent(env):
-        raise InvalidInput(f"environment {env.id!r} has several agents, and films are made of one agent alone")
     # What draws with SDL, as pygame does, complains where there is no screen.
     os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
     os.environ.setdefault("SDL_AUDIODRIVER", "dummy")
     try:
-        made = make_env(_rendering(env))
+        made = (make_parallel_env if is_multi_agent(env) else make_env)(_rendering(env))
     except RltrainError as error:
         raise InvalidInput(
             f"environment {env.id!r} can't be filmed, it takes no render_mode {_MODE!r}: {error}"
@@ -73,8 +73,8 @@ def frames_a_second(env: EnvSpec) -> float:
         made.close()
 
 
-def frame_of(env: gymnasium.Env[Any, Any]) -> Array:
-    """What an environment looks like now, uint8 (height, width, 3). Raises EnvironmentFailed."""
+def frame_of(env: Any) -> Array:
+    """What an environment of either kind looks like now, uint8 (height, width, 3). Raises EnvironmentFailed."""
     frame = env.render()
     if not isinstance(frame, np.ndarray) or frame.ndim != 3 or frame.shape[2] != 3 or frame.dtype != np.uint8:
         raise EnvironmentFailed(f"render() gives no image in render_mode {_MODE!r} but {type(frame).__name__}")
