@@ -2,7 +2,7 @@
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -149,6 +149,20 @@ class Crew:
         for actor in [*actors, *(actor for actor, _ in self._starting.values())]:
             self.backend.kill(actor)
         self._starting.clear()
+
+
+def heard(
+    backend: Backend, futures: Sequence[Future], seconds: float, monotonic: Callable[[], float]
+) -> Iterator[tuple[Actor, Any]]:
+    """What actors answer, or the ShardFailure that came instead, of those who answer in time, as it comes."""
+    left, deadline = list(futures), monotonic() + seconds
+    while left and (remaining := deadline - monotonic()) > 0:
+        for future in backend.wait(left, remaining):
+            left.remove(future)
+            try:
+                yield future.actor, backend.result(future)
+            except ShardFailure as failure:
+                yield future.actor, failure
 
 
 def _ready(target: Any) -> None:

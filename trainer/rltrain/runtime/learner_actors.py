@@ -11,7 +11,7 @@ from rltrain.flow import Actor, ActorFailed, ActorLost, Backend, CollectiveFaile
 from rltrain.ops.learner import Learner
 from rltrain.ops.learner_group import GroupLearner
 from rltrain.runtime.connect import Connect
-from rltrain.runtime.crew import Crew
+from rltrain.runtime.crew import Crew, heard
 from rltrain.state import State, content_hash
 
 log = logging.getLogger(__name__)
@@ -162,20 +162,12 @@ class LearnerActors:
         """Take over the survivors' newest state, who may hang in a collective operation; returns who else is lost."""
         left = [actor for actor in [*self.live, *self._waiting] if actor not in lost]
         futures = [actor.control(GroupLearner.newest) for actor in left]
-        deadline = self._monotonic() + SURVIVOR_SECONDS
         newest, gone = -1, list[ShardFailure]()
-        while futures and (seconds := deadline - self._monotonic()) > 0:
-            for future in self.backend.wait(futures, seconds):
-                futures.remove(future)
-                try:
-                    updates, state = self.backend.result(future)
-                except ActorLost as failure:
-                    gone.append(failure)
-                except ShardFailure:
-                    continue
-                else:
-                    if future.actor in self.live and updates > newest:
-                        newest, self.copy = updates, state
+        for actor, said in heard(self.backend, futures, SURVIVOR_SECONDS, self._monotonic):
+            if isinstance(said, ActorLost):
+                gone.append(said)
+            elif not isinstance(said, ShardFailure) and actor in self.live and said[0] > newest:
+                newest, self.copy = said
         return gone
 
     def _done(self, futures: Sequence[Future]) -> bool:

@@ -13,7 +13,7 @@ from rltrain.ops.ranks import Rank
 from rltrain.ops.rollouts import sample_fragment
 from rltrain.rollout.worker import RolloutWorker
 from rltrain.runtime.connect import Connect
-from rltrain.runtime.crew import Crew
+from rltrain.runtime.crew import Crew, heard
 from rltrain.state import Array, State
 
 log = logging.getLogger(__name__)
@@ -175,16 +175,9 @@ class RankGroup:
     def _rescue(self, lost: Sequence[Actor]) -> None:
         """Take the newest whole state of the survivors, who may hang in a collective operation."""
         futures = [actor.control(_whole) for actor in self._live if actor not in lost]
-        deadline = self._monotonic() + SURVIVOR_SECONDS
-        while futures and (left := deadline - self._monotonic()) > 0:
-            for future in self.backend.wait(futures, left):
-                futures.remove(future)
-                try:
-                    whole: tuple[int, State] = self.backend.result(future)
-                except ShardFailure:
-                    continue
-                if self._whole is None or whole[0] > self._whole[0]:
-                    self._whole = whole
+        for _, whole in heard(self.backend, futures, SURVIVOR_SECONDS, self._monotonic):
+            if not isinstance(whole, ShardFailure) and (self._whole is None or whole[0] > self._whole[0]):
+                self._whole = whole
 
     def _causes(self, failures: Sequence[ShardFailure]) -> Sequence[ShardFailure]:
         """Without those that only say that another rank is gone."""
