@@ -1,22 +1,14 @@
 """The CRD, made from the models: a structural schema with defaults, CEL rules, printer columns and status."""
 
-from typing import Any, Final
+from typing import Final
 
 from pydantic import BaseModel
 
 from rltrain.api import names
-from rltrain.api.base import QUANTITY_PATTERN
 from rltrain.api.fields import Variant, variants, variants_of
 from rltrain.api.job import PLAN_SPECS, STOP_CRITERIA
 from rltrain.api.status import JobStatus
-
-Schema = dict[str, Any]
-
-_ANYTHING: Final = "x-kubernetes-preserve-unknown-fields"
-_LIST_KEYS: Final = {"conditions": "type", "roles": "name"}
-_RENAMED: Final = {"ge": "minimum", "le": "maximum"}
-"""What pydantic leaves as it is when a validator runs before the constraint."""
-_KEPT: Final = {"type", "description", "enum", "minimum", "maximum", "minItems", "maxItems", "maxLength", "pattern"}
+from rltrain.api.structural import Schema, convert, merge_objects
 
 _BASE: Final = "(has(self.basePlan) ? self.basePlan : self.plan)"
 """CEL for the built-in plan by which the rest is judged."""
@@ -89,17 +81,17 @@ def _root() -> Schema:
 
 def _status() -> Schema:
     schema = JobStatus.model_json_schema(by_alias=True)
-    return _convert(schema, schema.get("$defs", {}), defaults=False)
+    return convert(schema, schema.get("$defs", {}), defaults=False)
 
 
 def _spec() -> Schema:
     plans = {plan: model.model_json_schema(by_alias=True) for plan, model in PLAN_SPECS.items()}
-    specs = {plan: _convert(schema, schema["$defs"], defaults=True) for plan, schema in plans.items()}
+    specs = {plan: convert(schema, schema["$defs"], defaults=True) for plan, schema in plans.items()}
     keys = {name: _config(variant) for name, variant in variants().items()}
-    configs = {plan: _merge_objects([keys[variant.name] for variant in variants_of(plan)]) for plan in PLAN_SPECS}
+    configs = {plan: merge_objects([keys[variant.name] for variant in variants_of(plan)]) for plan in PLAN_SPECS}
     for plan, spec in specs.items():
         spec["properties"]["config"] = configs[plan]
-    merged = _merge_objects(list(specs.values()))
+    merged = merge_objects(list(specs.values()))
     merged["description"] = "What to train and how."
     merged["properties"]["config"]["description"] = "Options of the plan, with the keys that RLlib users know."
     merged["properties"]["basePlan"].pop("nullable", None)
@@ -220,95 +212,10 @@ def _config(variant: Variant) -> Schema:
     """A variant's options; a key whose default alone it changes keeps the description of the model it comes from."""
     model = variant.config
     schema = model.model_json_schema(by_alias=True)
-    config = _convert(schema, schema.get("$defs", {}), defaults=False)
+    config = convert(schema, schema.get("$defs", {}), defaults=False)
     models = [base for base in model.__mro__ if issubclass(base, BaseModel)]
     for name, field in model.model_fields.items():
         described = (base.model_fields[name].description for base in models if name in base.model_fields)
         if description := next(filter(None, described), None):
             config["properties"][field.alias or name]["description"] = description
     return config
-
-
-def _convert(schema: Schema, defs: Schema, *, defaults: bool) -> Schema:
-    """JSON schema as pydantic writes it -> the structural subset that a CRD may hold."""
-    if "$ref" in schema:
-        target = defs[schema["$ref"].rpartition("/")[2]]
-        schema = target | {key: value for key, value in schema.items() if key != "$ref"}
-    if "anyOf" in schema:
-        (value,) = [option for option in schema["anyOf"] if option != {"type": "null"}]
-        rest = {key: value for key, value in schema.items() if key != "anyOf"}
-        return _convert({**value, **rest} if "$ref" not in value else {**rest, **value}, defs, defaults=defaults) | {
-            "nullable": True
-        }
-    if schema.get("pattern") == QUANTITY_PATTERN:
-        kept = {key: schema[key] for key in ("description", "default") if key in schema}
-        if not defaults:
-            kept.pop("default", None)
-        return kept | {"x-kubernetes-int-or-string": True, "pattern": QUANTITY_PATTERN, "minimum": 0}
-    result = {_RENAMED.get(key, key): value for key, value in schema.items() if _RENAMED.get(key, key) in _KEPT}
-    for bound in ("Minimum", "Maximum"):
-        if f"exclusive{bound}" in schema:
-            result[bound.lower()] = schema[f"exclusive{bound}"]
-            result[f"exclusive{bound}"] = True
-    if "const" in schema:
-        result["enum"] = [schema["const"]]
-    if "type" not in result:
-        return result | {_ANYTHING: True}
-    if "properties" in schema:
-        result["properties"] = {
-            name: _convert(value, defs, defaults=defaults) for name, value in schema["properties"].items()
-        }
-        for name, key in _LIST_KEYS.items():
-            if result["properties"].get(name, {}).get("type") == "array":
-                result["properties"][name] |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]}
-        if schema.get("required"):
-            result["required"] = list(schema["required"])
-    elif isinstance(schema.get("additionalProperties"), dict):
-        result["additionalProperties"] = _convert(schema["additionalProperties"], defs, defaults=defaults)
-    elif result["type"] == "object":
-        result[_ANYTHING] = True
-    if "prefixItems" in schema:
-        result["items"] = _convert(schema["prefixItems"][0], defs, defaults=defaults)
-    elif "items" in schema:
-        result["items"] = _convert(schema["items"], defs, defaults=defaults)
-    if defaults and schema.get("default") not in (None, [], {}):
-        # Of a block with defaults the empty one is enough: the API server fills it in from its own fields.
-        result["default"] = {} if "properties" in result else schema["default"]
-    return result
-
-
-def _merge_objects(schemas: list[Schema]) -> Schema:
-    """One object for several plans: all properties, required and defaulted only where all plans agree."""
-    merged: Schema = {"type": "object", "properties": {}}
-    for key in dict.fromkeys(key for schema in schemas for key in schema["properties"]):
-        found = [schema["properties"][key] for schema in schemas if key in schema["properties"]]
-        prop = found[0]
-        for other in found[1:]:
-            prop = _merge(prop, other)
-        if len(found) < len(schemas):
-            prop = {name: value for name, value in prop.items() if name != "default"}
-        merged["properties"][key] = prop
-    required = [key for key in merged["properties"] if all(key in schema.get("required", []) for schema in schemas)]
-    if required:
-        merged["required"] = required
-    return merged
-
-
-def _merge(one: Schema, other: Schema) -> Schema:
-    """What either takes."""
-    if one == other:
-        return one
-    if one.get("type") != other.get("type"):
-        raise ValueError(f"one name, two types: {one} and {other}")
-    if "properties" in one and "properties" in other:
-        kept = {"description": one.get("description", "")} | ({"nullable": True} if one.get("nullable") else {})
-        return _merge_objects([one, other]) | kept
-    merged = {key: value for key, value in one.items() if other.get(key) == value or key == "description"}
-    if "enum" in one and "enum" in other:
-        merged["enum"] = sorted({*one["enum"], *other["enum"]})
-    for bound, widest in (("minimum", min), ("maximum", max)):
-        if bound in one and bound in other:
-            merged[bound] = widest(one[bound], other[bound])
-    if one.get("nullable") or other.get("nullable"):
-        merged["nullable"] = True
-    return merged
