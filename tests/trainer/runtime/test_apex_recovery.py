@@ -24,7 +24,7 @@ from rltrain.replay.shard import ReplayShard, Sampled
 from rltrain.rollout.worker import RolloutWorker
 from rltrain.runtime.apex import make_learner
 from rltrain.runtime.build import GIVE_WAY, Training
-from rltrain.runtime.checkpoint import CheckpointStore
+from rltrain.runtime.checkpoint_store import CheckpointStore
 from rltrain.runtime.connect import connection
 from rltrain.runtime.learner import QueuedLearner
 from rltrain.runtime.learner_actors import LearnerActors

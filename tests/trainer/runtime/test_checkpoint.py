@@ -16,15 +16,8 @@ import pytest
 
 from rltrain.api.errors import CheckpointMismatch, CheckpointUnusable, InvalidInput, StorageFull
 from rltrain.runtime.attempts import Attempts
-from rltrain.runtime.checkpoint import (
-    Best,
-    Checkpoint,
-    CheckpointStore,
-    Identity,
-    Summary,
-    find_checkpoint,
-    require_same,
-)
+from rltrain.runtime.checkpoint import Checkpoint, Identity, Summary, require_same
+from rltrain.runtime.checkpoint_store import Best, CheckpointStore, find_checkpoint
 
 IDENTITY = Identity("DQN", "CartPole-v1", "Box(4,)", "Discrete(2)")
 

@@ -17,7 +17,7 @@ from rltrain.flow.serial import SerialBackend
 from rltrain.rollout.evaluation import Scores, evaluate
 from rltrain.rollout.worker import RolloutWorker
 from rltrain.runtime.build import Training
-from rltrain.runtime.checkpoint import CheckpointStore
+from rltrain.runtime.checkpoint_store import CheckpointStore
 from rltrain.runtime.evaluation import trained_worker
 from rltrain.runtime.evaluators import Evaluation, Evaluators
 from rltrain.state import content_hash

@@ -11,7 +11,7 @@ from rltrain.cli.main import _run
 from rltrain.flow import MetricsContext
 from rltrain.flow.serial import SerialBackend
 from rltrain.runtime.build import Training
-from rltrain.runtime.checkpoint import Best
+from rltrain.runtime.checkpoint_store import Best
 from rltrain.runtime.local import run_locally
 from rltrain.runtime.observers import Observers, Silent
 from rltrain.runtime.rundir import RunDirectory

@@ -8,7 +8,6 @@ from typing import Final
 
 from rltrain import user_code
 from rltrain.api import names
-from rltrain.api.errors import CheckpointMismatch
 from rltrain.api.job import RLTrainingJob
 from rltrain.api.resolve import resolved_yaml
 from rltrain.api.status import Progress
@@ -18,13 +17,14 @@ from rltrain.flow.metrics import EPISODES, STEPS_SAMPLED, STEPS_TRAINED
 from rltrain.ops.report import Result, summarise
 from rltrain.runtime.attempts import Attempts
 from rltrain.runtime.build import Training
-from rltrain.runtime.checkpoint import Checkpoint, require_same
+from rltrain.runtime.checkpoint import Checkpoint
 from rltrain.runtime.clocks import StepClock, WallClock
 from rltrain.runtime.criteria import Standing, eta_seconds, reached
 from rltrain.runtime.evaluation import learned_weights
 from rltrain.runtime.evaluators import Evaluation
 from rltrain.runtime.interrupts import Interrupts
 from rltrain.runtime.observers import Observers
+from rltrain.runtime.restoring import restore
 from rltrain.runtime.result import RunResult, StopReason
 from rltrain.runtime.rundir import RunDirectory
 from rltrain.runtime.saving import Saver, despite_losses, now
@@ -93,7 +93,8 @@ class Driver:
         with self._metrics.active():
             training = Training(self._job, self._backend, self._metrics)
             try:
-                self._restore(training)
+                if self._resumed is not None:
+                    restore(training, self._resumed, as_seeded=self._backend.serial)
                 # A resume that is refused leaves the run as it was.
                 self._directory.write_manifest(resolved_yaml(self._job))
                 self._directory.write_code(user_code.folders())
@@ -105,36 +106,6 @@ class Driver:
                 return self._loop(training, self._first_report(training))
             finally:
                 training.close()
-
-    def _restore(self, training: Training) -> None:
-        checkpoint = self._resumed
-        if checkpoint is None:
-            return
-        require_same(checkpoint, training.identity)
-        before = checkpoint.summary.job["spec"]["seed"]
-        if self._backend.serial and before != self._job.spec.seed:
-            raise CheckpointMismatch(
-                f"{checkpoint.path} was made with seed {before}, and a serial run takes its episodes up again by their "
-                f"seeds: set seed to {before}, or start in another run directory"
-            )
-        missing = training.missing_from(checkpoint)
-        if missing:
-            log.warning("%s has no %s in it: starting with a new one", checkpoint.path, ", ".join(missing))
-        unwanted = training.unwanted_in(checkpoint)
-        if unwanted:
-            log.warning(
-                "%s has %s in it: starting with a new one, as checkpoint.replay is false",
-                checkpoint.path,
-                ", ".join(unwanted),
-            )
-        try:
-            training.set_state(checkpoint)
-            training.saved(checkpoint)
-        except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise CheckpointMismatch(
-                f"{checkpoint.path} doesn't fit this manifest ({type(error).__name__}: {error}): use the manifest that "
-                "it was made with, or start in another run directory"
-            ) from error
 
     def _gather(self, training: Training) -> bool:
         """Wait until the workers are there; False when interrupted meanwhile."""

@@ -15,7 +15,8 @@ from rltrain.rollout.collector import EpisodeRecord
 from rltrain.rollout.evaluation import Scores, Watch, evaluate
 from rltrain.rollout.filming import filmed, frames_a_second
 from rltrain.rollout.worker import RolloutWorker, WorkerSpec
-from rltrain.runtime.checkpoint import MARKER, Checkpoint, find_checkpoint
+from rltrain.runtime.checkpoint import MARKER, Checkpoint
+from rltrain.runtime.checkpoint_store import find_checkpoint
 from rltrain.runtime.rundir import RunDirectory
 from rltrain.runtime.video import Film
 from rltrain.state import Array

@@ -14,7 +14,7 @@ from typing import Final
 from rltrain.api.errors import RltrainError, RunDirectoryUnusable, StorageFull
 from rltrain.api.finite import finite
 from rltrain.runtime.attempts import Attempts
-from rltrain.runtime.checkpoint import CheckpointStore
+from rltrain.runtime.checkpoint_store import CheckpointStore
 from rltrain.runtime.result import RunResult
 from rltrain.runtime.state_files import FULL, write_atomically
 

@@ -11,7 +11,8 @@ from rltrain.api.status import CheckpointStatus
 from rltrain.flow import MetricsContext, ShardFailure
 from rltrain.runtime.attempts import Attempts
 from rltrain.runtime.build import Training
-from rltrain.runtime.checkpoint import Best, Checkpoint, Metric
+from rltrain.runtime.checkpoint import Checkpoint
+from rltrain.runtime.checkpoint_store import Best, Metric
 from rltrain.runtime.observers import Observers
 from rltrain.runtime.rundir import RunDirectory
 

@@ -9,7 +9,8 @@ from rltrain.api.errors import RltrainError
 from rltrain.api.job import RLTrainingJob
 from rltrain.api.resolve import resolved
 from rltrain.flow import Backend
-from rltrain.runtime.checkpoint import Checkpoint, find_checkpoint
+from rltrain.runtime.checkpoint import Checkpoint
+from rltrain.runtime.checkpoint_store import find_checkpoint
 from rltrain.runtime.differences import differences
 from rltrain.runtime.driver import Driver
 from rltrain.runtime.interrupts import Interrupts
