@@ -38,10 +38,10 @@ def main(seconds: float) -> None:
             c.GENERATIONS: np.ones(ROWS, np.int64),
         }
     )
-    learner.learn(0, batch)
+    learner.learn(0, [batch])
     begun, updates = time.perf_counter(), 0
     while time.perf_counter() - begun < seconds:
-        learner.learn(0, batch)
+        learner.learn(0, [batch])
         updates += 1
     rate = updates / (time.perf_counter() - begun)
     print(json.dumps({"updates_per_s": rate, "trained_per_s": rate * ROWS}))

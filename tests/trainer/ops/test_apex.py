@@ -65,7 +65,10 @@ class Built:
             store.pull()
 
     def replay(self, size: int = 16) -> tuple[Any, Replayed]:
-        item = ParallelReplay(self.shards, size, FreeRunning(), num_async=1).zip_with_source_actor().pull()
+        """One batch; of a ledger each is asked for by itself."""
+        ledger = IntensityLedger(1.0, size)
+        ledger.earn(size)
+        item = ParallelReplay(self.shards, size, ledger, num_async=1).zip_with_source_actor().pull()
         assert not isinstance(item, Signal)
         return item
 
@@ -225,8 +228,9 @@ def test_shards_divide_capacity_and_the_steps_before_learning_and_give_whole_bat
         assert max(stats.size for stats in built.of_shards(ReplayShard.stats)) < 50
         store.pull()
     assert 50 <= max(stats.size for stats in built.of_shards(ReplayShard.stats)) < 70
-    _, replayed = built.replay()
-    assert replayed.count == replayed.batch.count == 16
+    replayed: Any = flow.pull()
+    assert [batch.count for batch in replayed.batches] == [16] * replayed.sampled.batches
+    assert replayed.count == 16 * replayed.sampled.batches
 
 
 def test_only_what_a_warm_shard_gets_earns_credit(metrics: MetricsContext) -> None:
@@ -256,10 +260,10 @@ def test_what_is_in_the_learners_queue_is_kept_where_nothing_else_keeps_it(metri
     for mine, theirs in updates:
         assert isinstance(mine, Update)
         assert isinstance(theirs, Update)
-        assert (mine.shard, mine.incarnation, mine.learnt.stats) == (
+        assert (mine.shard, mine.incarnation, mine.learnt[0].stats) == (
             theirs.shard,
             theirs.incarnation,
-            theirs.learnt.stats,
+            theirs.learnt[0].stats,
         )
     assert one.learner.take() is other.learner.take() is NOT_READY
     assert one.learner.updates == other.learner.updates == 4
@@ -322,10 +326,12 @@ def test_a_full_in_queue_keeps_the_batch_and_offers_it_again(metrics: MetricsCon
     built.fill()
     flow = ParallelReplay(built.shards, 16, FreeRunning(), num_async=1)
     enqueue = flow.zip_with_source_actor().for_each(Enqueue(built.learner))
-    pulled = [enqueue.pull() for _ in range(IN_QUEUE + 3)]
-    assert pulled == [PROGRESS] * IN_QUEUE + [NOT_READY] * 3
+    calls, together = IN_QUEUE // FreeRunning.together, FreeRunning.together
+    pulled = [enqueue.pull() for _ in range(calls + 3)]
+    assert pulled == [PROGRESS] * calls + [NOT_READY] * 3
     drawn = sum(stats.sampled for stats in built.of_shards(ReplayShard.stats))
-    assert drawn == 16 * (IN_QUEUE + 1), "one batch is kept, none is drawn for nothing"
+    assert drawn == 16 * together * (calls + 1), "those of one call are kept, none is drawn for nothing"
+    assert list(built.learner.sizes.values) == [call * together for call in range(calls)], "of batches, not calls"
     assert not enqueue.waits(), "the learner is what it waits for"
     assert isinstance(Dequeue(built.learner).pull(), Update)
     assert enqueue.pull() is PROGRESS
@@ -344,7 +350,7 @@ def test_updates_come_out_in_order_and_bring_priorities_to_the_shard_of_their_ba
     assert update_op.pull() is NOT_READY
     after = built.of_shards(priorities_of)
     changed = [int(np.count_nonzero(new != old)) for new, old in zip(after, before, strict=True)]
-    assert changed[actor.index - 1] == len(np.unique(replayed.batch["batch_indexes"]))
+    assert changed[actor.index - 1] == len(np.unique(replayed.batches[0]["batch_indexes"]))
     assert changed[2 - actor.index] == 0
     assert metrics.counters[STEPS_TRAINED] == metrics.counters["num_env_steps_trained_this_iter"] == 16
     assert {"learner_dequeue", "learner_grad", "learner_overall"} <= metrics.timers.keys()
@@ -382,7 +388,7 @@ def test_the_target_follows_trained_steps(metrics: MetricsContext) -> None:
     policy = built.learner.get_state()["policy"]
     start = content_hash(policy["target"])
     for _ in range(7):
-        metrics.counters[STEPS_TRAINED] += built.update().learnt.count
+        metrics.counters[STEPS_TRAINED] += sum(learnt.count for learnt in built.update().learnt)
         update(None)
         state = built.learner.get_state()["policy"]
         moved = content_hash(state["target"]) != start
@@ -412,8 +418,33 @@ def test_what_a_shard_refuses_ends_training_by_its_own_words(metrics: MetricsCon
     built = Built(metrics)
     built.fill()
     actor, replayed = built.replay()
-    bad = replayed.batch.with_columns(rewards=np.full(16, np.nan, np.float32))
-    built.learner.put(actor.index, Replayed(Sampled(16, 0, 100), bad))
+    bad = replayed.batches[0].with_columns(rewards=np.full(16, np.nan, np.float32))
+    built.learner.put(actor.index, Replayed(Sampled(16, 0, 100), (bad,)))
     op = Dequeue(built.learner).for_each(UpdatePrioritiesAndStats(built.shards, FreeRunning(), prioritized=True))
     with pytest.raises(TrainingFailed, match=rf"replay shard {actor.index}: the TD error at index 0 .* is nan"):
         op.pull()
+
+
+def test_batches_given_at_once_are_an_update_each(metrics: MetricsContext) -> None:
+    built = Built(metrics)
+    built.fill()
+    built.update()
+    updates = built.learner.updates
+    item: Any = ParallelReplay(built.shards, 16, FreeRunning(), num_async=1).zip_with_source_actor().pull()
+    actor, replayed = item
+    assert replayed.sampled.batches == FreeRunning.together
+    drawn = {tuple(batch["batch_indexes"].tolist()) for batch in replayed.batches}
+    assert len(drawn) == FreeRunning.together, "each is drawn by itself"
+    step = float(built.learner.get_state()["policy"]["optimizer"]["step"])
+    before = built.of_shards(priorities_of)[actor.index - 1]
+    assert built.learner.put(actor.index, replayed)
+    trained = metrics.counters[STEPS_TRAINED]
+    op = Dequeue(built.learner).for_each(UpdatePrioritiesAndStats(built.shards, FreeRunning(), prioritized=True))
+    update: Any = op.pull()
+    assert [learnt.count for learnt in update.learnt] == [16] * FreeRunning.together
+    assert metrics.counters[STEPS_TRAINED] - trained == 16 * FreeRunning.together
+    assert built.learner.updates - updates == FreeRunning.together
+    assert float(built.learner.get_state()["policy"]["optimizer"]["step"]) - step == FreeRunning.together
+    slots = np.unique(np.concatenate([batch["batch_indexes"] for batch in replayed.batches]))
+    after = built.of_shards(priorities_of)[actor.index - 1]
+    assert np.flatnonzero(before != after).tolist() == slots.tolist(), "those of every batch come back"

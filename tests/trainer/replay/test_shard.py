@@ -19,20 +19,18 @@ def experience(count: int, td_error: float | None = None) -> Experience:
 def test_a_cold_shard_gives_no_batch_and_says_how_much_it_holds() -> None:
     made = shard(incarnation=2)
     assert made.add(experience(7)) == 7
-    assert made.sample(4) == (Sampled(count=0, incarnation=2, size=7), None)
+    assert made.sample(4) == (Sampled(count=0, incarnation=2, size=7, batches=0), ())
     assert made.add(experience(1)) == 8
-    told, batch = made.sample(4)
-    assert told == Sampled(count=4, incarnation=2, size=8)
-    assert batch is not None
-    assert batch.count == 4
+    told, batches = made.sample(4, 3)
+    assert told == Sampled(count=12, incarnation=2, size=8, batches=3)
+    assert [batch.count for batch in batches] == [4, 4, 4]
 
 
 def test_priorities_given_by_a_worker_decide_what_is_sampled() -> None:
     made = shard()
     made.add(experience(8, td_error=0.0))
     made.add(Experience(Batch({"obs": np.full(8, 100.0, np.float32)}), np.full(8, 1e6, np.float32)))
-    _, batch = made.sample(8)
-    assert batch is not None
+    _, (batch,) = made.sample(8)
     assert (batch["obs"] == 100.0).all()
 
 
@@ -40,13 +38,12 @@ def test_priorities_for_another_incarnation_are_dropped_and_told() -> None:
     first, second = shard(incarnation=0), shard(incarnation=1)
     for each in (first, second):
         each.add(experience(16))
-    told, batch = first.sample(8)
-    assert batch is not None
+    told, (batch,) = first.sample(8)
     update = PriorityUpdate.of(batch, np.full(8, 5.0, np.float32))
     before = second.buffer.content_hash()
-    assert second.update_priorities(told.incarnation, update) == 8
+    assert second.update_priorities(told.incarnation, [update]) == 8
     assert second.buffer.content_hash() == before
-    assert first.update_priorities(told.incarnation, update) == 0
+    assert first.update_priorities(told.incarnation, [update]) == 0
     assert first.buffer.content_hash() != before
 
 

@@ -238,7 +238,7 @@ def test_snapshots_are_whole_and_a_dead_learners_own_error_is_what_the_driver_ra
     policy = SlowPolicy()
     make: Any = Slow(policy)
     learner = thread(ray_backend, make)
-    assert learner.put(1, Replayed(Sampled(16, 0, 100), None))
+    assert learner.put(1, Replayed(Sampled(16, 0, 100), (None,)))
     assert policy.between.wait(60)
     threading.Timer(0.05, policy.go_on.set).start()
     weights = learner.weights()

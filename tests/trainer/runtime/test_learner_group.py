@@ -66,7 +66,7 @@ class Learning:
         return self.learner.actors.live
 
     def give(self, batch: Any, count: int = 15) -> None:
-        assert self.learner.put(1, Replayed(Sampled(count, 0, 100), batch))
+        assert self.learner.put(1, Replayed(Sampled(count, 0, 100), (batch,)))
 
     def take(self) -> Update | LostBatch:
         """What becomes of the batch given first."""
@@ -78,7 +78,7 @@ class Learning:
         self.give(batch)
         update = self.take()
         assert isinstance(update, Update)
-        return update, [value_of(each) for each in update.priorities]
+        return update, [part for each in update.priorities for part in value_of(each)]
 
     def states(self) -> list[State]:
         states: list[State] = [self.backend.result(actor.apply(Learner.get_state)) for actor in self.members]
@@ -136,8 +136,8 @@ def test_two_learners_are_identical_and_learn_what_one_learns_of_the_same_batche
     assert len(two.members) == 2
     for number, batch in enumerate(batches(6)):
         (expected, (all_rows,)), (update, parts) = one.learn(batch), two.learn(batch)
-        assert update.learnt.count == expected.learnt.count == 15
-        assert update.learnt.stats == pytest.approx(expected.learnt.stats, abs=1e-4)
+        assert update.learnt[0].count == expected.learnt[0].count == 15
+        assert update.learnt[0].stats == pytest.approx(expected.learnt[0].stats, abs=1e-4)
         assert [len(part.indexes) for part in parts] == [7, 8], "the rows are shared"
         np.testing.assert_array_equal(np.concatenate([part.indexes for part in parts]), all_rows.indexes)
         np.testing.assert_allclose(np.concatenate([part.td_error for part in parts]), all_rows.td_error, atol=1e-5)
@@ -160,7 +160,7 @@ def test_two_learners_are_identical_and_learn_what_one_learns_of_the_same_batche
 def test_a_batch_of_fewer_rows_than_learners_is_learnt_from(metrics: MetricsContext) -> None:
     two = Learning(SerialBackend(), 2)
     update, parts = two.learn(batches(1, rows=1)[0])
-    assert update.learnt.count == 1
+    assert update.learnt[0].count == 1
     assert [len(part.indexes) for part in parts] == [0, 1]
     assert len(two.hashes()) == 1
 
@@ -266,8 +266,8 @@ def test_what_one_learner_has_missed_is_not_mixed_up_with_what_it_has_and_the_gr
     assert two.members == former, "a batch that none of them could get hold of is lost, and that is all"
     expected = two.hashes()
     futures = [
-        former[0].apply_split(GroupLearner.learn_share, 7, 0, first),
-        former[1].apply_split(GroupLearner.learn_share, 8, 0, second),
+        former[0].apply_split(GroupLearner.learn_shares, 7, 0, (first,)),
+        former[1].apply_split(GroupLearner.learn_shares, 8, 0, (second,)),
     ]
     for future in futures:
         with pytest.raises(ActorFailed, match=r"this learner has batch [78], and another one another"):

@@ -57,8 +57,15 @@ class Learner:
         self._whole = threading.Lock()
         self._since = time.perf_counter()
 
-    def learn(self, env_steps: int, batch: AnyBatch) -> tuple[Learnt, PriorityUpdate | None]:
-        """One update, with schedules at the global step."""
+    def learn(
+        self, env_steps: int, batches: Sequence[AnyBatch]
+    ) -> tuple[tuple[Learnt, ...], tuple[PriorityUpdate, ...]]:
+        """One update with each batch, with schedules at the global step."""
+        updates = [self._update(env_steps, batch) for batch in batches]
+        priorities = tuple(priority for _, priority in updates if priority is not None)
+        return tuple(learnt for learnt, _ in updates), priorities
+
+    def _update(self, env_steps: int, batch: AnyBatch) -> tuple[Learnt, PriorityUpdate | None]:
         begun = time.perf_counter()
         batch = self._before_learn(batch)
         with self._whole:
@@ -97,23 +104,25 @@ class Learner:
 
 @dataclass(frozen=True)
 class Update:
-    """An update that the driver has heard of: the batch it was made with, and references to its priorities.
+    """Updates that the driver has heard of: the batches they were made with, and references to their priorities.
 
     Attributes:
-        priorities: each of some of the batch's rows, in their order.
+        learnt: of each update.
+        priorities: each of some rows of every batch, in their order.
     """
 
     shard: int
     incarnation: int
-    learnt: Learnt
+    learnt: tuple[Learnt, ...]
     priorities: tuple[Any, ...]
 
 
 @dataclass(frozen=True)
 class LostBatch:
-    """A batch that was given to the learner and never learnt from."""
+    """Batches that were given to the learner at once and never learnt from; `count` is of their transitions."""
 
     count: int
+    batches: int = 1
 
 
 class LearnerHandle(Protocol):
@@ -130,10 +139,10 @@ class LearnerHandle(Protocol):
         """Updates that were taken out, over all attempts."""
 
     def put(self, shard: int, replayed: Replayed) -> bool:
-        """Give it a batch; False where the in-queue is full or there is no learner just now."""
+        """Give it batches; False where the in-queue is full or there is no learner just now."""
 
     def take(self) -> Update | LostBatch | Signal:
-        """The next update from the out-queue. Raises what the learner died of."""
+        """The next updates from the out-queue. Raises what the learner died of."""
 
     def waits(self) -> Sequence[Future]:
         """What the next update, or the learner itself, is waited for by."""
@@ -169,7 +178,7 @@ class QueueSizes:
 
 
 class Enqueue:
-    """Give the learner each batch; one that finds its in-queue full is kept and offered again."""
+    """Give the learner its batches; those that find its in-queue full are kept and offered again."""
 
     def __init__(self, learner: LearnerHandle) -> None:
         self._learner = learner
@@ -199,7 +208,7 @@ class UpdatePrioritiesAndStats:
     def __call__(self, update: Update | LostBatch) -> Update | Signal:
         metrics = get_metrics()
         if isinstance(update, LostBatch):
-            metrics.counters[BATCHES_LOST] += 1
+            metrics.counters[BATCHES_LOST] += update.batches
             self._ledger.spend(-update.count)
             return PROGRESS
         if self._sent.full:
@@ -210,14 +219,15 @@ class UpdatePrioritiesAndStats:
                 if actor.index == update.shard:
                     call = actor.apply(ReplayShard.update_priorities, update.incarnation, *update.priorities)
                     self._sent.add(call)
-        learnt = update.learnt
-        metrics.counters[STEPS_TRAINED_THIS_ITER] = learnt.count
-        metrics.counters[STEPS_TRAINED] += learnt.count
-        metrics.info["learner"] = learnt.stats
-        metrics.timer("learner_dequeue").push(learnt.waited_s)
-        metrics.timer("learner_grad").push(learnt.learnt_s)
-        metrics.timer("learner_grad").push_units(learnt.count)
-        metrics.timer("learner_overall").push(learnt.waited_s + learnt.learnt_s)
+        count = sum(learnt.count for learnt in update.learnt)
+        metrics.counters[STEPS_TRAINED_THIS_ITER] = count
+        metrics.counters[STEPS_TRAINED] += count
+        metrics.info["learner"] = update.learnt[-1].stats
+        for learnt in update.learnt:
+            metrics.timer("learner_dequeue").push(learnt.waited_s)
+            metrics.timer("learner_grad").push(learnt.learnt_s)
+            metrics.timer("learner_grad").push_units(learnt.count)
+            metrics.timer("learner_overall").push(learnt.waited_s + learnt.learnt_s)
         return update
 
     def waits(self) -> Sequence[Future]:

@@ -38,18 +38,29 @@ class GroupLearner(Learner):
         self._share = share
         self._updates = 0
 
-    def learn_share(
-        self, number: int, env_steps: int, batch: AnyBatch
-    ) -> Generator[torch.Tensor, torch.Tensor, tuple[Learnt, PriorityUpdate | None]]:
-        """One update out of the whole batch; what it returns is of this learner's rows.
+    def learn_shares(
+        self, number: int, env_steps: int, batches: Sequence[AnyBatch]
+    ) -> Generator[torch.Tensor, torch.Tensor, tuple[tuple[Learnt, ...], tuple[PriorityUpdate, ...]]]:
+        """One update out of each whole batch; what it returns is of this learner's rows.
 
         Args:
-            number: of the batch, the same for every member and below `NUMBERS`: a member that has missed one must
-                not take others' gradients for those of the batch that it has itself.
+            number: of the first batch, the same for every member and below `NUMBERS`: a member that has missed some
+                must not take others' gradients for those of the batch that it has itself.
 
         Raises:
-            CollectiveFailed: the others are at another batch; nothing has changed then.
+            CollectiveFailed: the others are at another batch; nothing has changed by it then.
         """
+        learnt: list[Learnt] = []
+        priorities: list[PriorityUpdate] = []
+        for place, batch in enumerate(batches):
+            one, priority = yield from self._learn_share((number + place) % NUMBERS, env_steps, batch)
+            learnt.append(one)
+            priorities += [] if priority is None else [priority]
+        return tuple(learnt), tuple(priorities)
+
+    def _learn_share(
+        self, number: int, env_steps: int, batch: AnyBatch
+    ) -> Generator[torch.Tensor, torch.Tensor, tuple[Learnt, PriorityUpdate | None]]:
         begun = time.perf_counter()
         batch = self._before_learn(batch)
         own = part_of(batch, self._share.rows)

@@ -11,6 +11,10 @@ class Ledger(Protocol):
     """What says whether to sample or to train."""
 
     @property
+    def together(self) -> int:
+        """Train batches to ask for at once: each call costs as much as an update of a small network does."""
+
+    @property
     def due(self) -> bool:
         """Whether a train batch may be taken."""
 
@@ -28,6 +32,7 @@ class Ledger(Protocol):
 class FreeRunning:
     """Of a plan that samples and trains as fast as it can."""
 
+    together = 8
     due = True
     behind = False
 
@@ -43,6 +48,9 @@ class IntensityLedger:
         intensity: trained steps for each sampled one; None pays for one train batch with each store, however large.
         train_batch_size: transitions that a train batch costs.
     """
+
+    together = 1
+    """More might cost more than there is."""
 
     def __init__(self, intensity: float | None, train_batch_size: int) -> None:
         self._intensity = intensity

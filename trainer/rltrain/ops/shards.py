@@ -43,10 +43,10 @@ class ReplayShards(Shards, Protocol):
 
 @dataclass(frozen=True)
 class Replayed:
-    """A train batch of which the driver holds only a reference."""
+    """Train batches, given at once, of which the driver holds only a reference."""
 
     sampled: Sampled
-    batch: Any
+    batches: Any
 
     @property
     def count(self) -> int:
@@ -91,21 +91,21 @@ class StoreToReplayActors:
 def ParallelReplay(  # noqa: N802 - operators of the plan language are written like nouns
     shards: ReplayShards, train_batch_size: int, ledger: Ledger, num_async: int
 ) -> LocalIterator[Replayed]:
-    """Train batches, each from one shard, with `num_async` in flight on each that is warm.
+    """Train batches, those that come together from one shard, with `num_async` calls in flight on each that is warm.
 
     Not ready while no shard is warm or the ledger's credit doesn't cover a batch.
     """
 
     def pay(actor_and_item: tuple[Actor, tuple[Sampled, Any]]) -> Replayed | Signal:
-        actor, (sampled, batch) = actor_and_item
+        actor, (sampled, batches) = actor_and_item
         shards.holds(actor, sampled.size)
         if sampled.count == 0:
             return PROGRESS
         ledger.spend(sampled.count)
-        return Replayed(sampled, batch)
+        return Replayed(sampled, batches)
 
     samples: ParallelIterator[tuple[Sampled, Any]] = ParallelIterator(
-        shards.warm, lambda actor: Call(ReplayShard.sample, (train_batch_size,), split=True)
+        shards.warm, lambda actor: Call(ReplayShard.sample, (train_batch_size, ledger.together), split=True)
     )
     flow = samples.gather_async(num_async, name="replay").zip_with_source_actor()
     return flow.only_while(lambda: ledger.due).for_each(pay)

@@ -1,6 +1,6 @@
 """ReplayShard: a replay buffer as one of several actors, each holding its share of the transitions."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -22,17 +22,19 @@ class Experience(NamedTuple):
 
 @dataclass(frozen=True)
 class Sampled:
-    """What the driver knows of a train batch that a shard gave.
+    """What the driver knows of the train batches that a shard gave at once.
 
     Attributes:
-        count: transitions; 0 where the shard isn't warm, and there is no batch.
+        count: transitions of all; 0 where the shard isn't warm, and there is no batch.
         incarnation: of the shard, which its slots belong to.
         size: transitions that the shard held.
+        batches: how many they are.
     """
 
     count: int
     incarnation: int
     size: int
+    batches: int = 1
 
 
 class PriorityUpdate(NamedTuple):
@@ -71,17 +73,19 @@ class ReplayShard:
         self.buffer.add(experience.batch, experience.td_error)
         return len(self.buffer)
 
-    def sample(self, count: int) -> tuple[Sampled, AnyBatch | None]:
-        """A train batch, unless the shard isn't warm."""
-        batch = self.buffer.sample(count)
-        size = len(self.buffer)
-        return Sampled(0 if batch is None else batch.count, self.incarnation, size), batch
+    def sample(self, count: int, batches: int = 1) -> tuple[Sampled, tuple[AnyBatch, ...]]:
+        """Train batches, each drawn by itself; none where the shard isn't warm."""
+        drawn = [self.buffer.sample(count) for _ in range(batches)]
+        given = tuple(batch for batch in drawn if batch is not None)
+        total = sum(batch.count for batch in given)
+        return Sampled(total, self.incarnation, len(self.buffer), len(given)), given
 
-    def update_priorities(self, incarnation: int, *updates: PriorityUpdate) -> int:
+    def update_priorities(self, incarnation: int, *updates: Sequence[PriorityUpdate]) -> int:
         """Give sampled transitions the priorities of their new TD errors; returns how many were stale."""
+        each = [update for several in updates for update in several]
         if incarnation != self.incarnation:
-            return sum(update.rows for update in updates)
-        return sum(self.buffer.update_priorities(*update) for update in updates)
+            return sum(update.rows for update in each)
+        return sum(self.buffer.update_priorities(*update) for update in each)
 
     def stats(self) -> ReplayStats:
         """The buffer's counters."""

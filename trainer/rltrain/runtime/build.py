@@ -39,8 +39,8 @@ _NOT_LEARNED: Final = ("global_step", "rng", "torch_rng")
 _INCARNATION_SEED: Final = 1_000_003
 
 
-GIVE_WAY: Final = 5
-"""Steps of niceness: of three parts of a processor that is short, one is left to such a process."""
+GIVE_WAY: Final = 10
+"""Steps of niceness: of ten parts of a processor that is short, one is left to such a process."""
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ class MakeLearner:
 
 @dataclass
 class _Given:
-    """A batch in the learner's hands.
+    """Batches in the learner's hands, given at once.
 
     Attributes:
         futures: what each of the learner's actors owes for it.
@@ -73,7 +73,7 @@ class _Given:
     replayed: Replayed
     env_steps: int
     futures: Sequence[Future]
-    results: dict[int, tuple[Learnt, Any]] = field(default_factory=dict)
+    results: dict[int, tuple[tuple[Learnt, ...], Any]] = field(default_factory=dict)
 
     @property
     def owed(self) -> Sequence[Future]:
@@ -110,9 +110,10 @@ class QueuedLearner:
 
     def put(self, shard: int, replayed: Replayed) -> bool:
         self.refresh()
-        if not self.actors.live or len(self._given) >= IN_QUEUE:
+        held = sum(given.replayed.sampled.batches for given in self._given)
+        if not self.actors.live or held >= IN_QUEUE:
             return False
-        self.sizes.push(len(self._given))
+        self.sizes.push(held)
         self._give(shard, replayed, get_metrics().counters[STEPS_SAMPLED])
         return True
 
@@ -131,10 +132,11 @@ class QueuedLearner:
         if given.owed:
             return NOT_READY
         self._given.popleft()
-        self.updates += 1
+        self.updates += given.replayed.sampled.batches
         self.actors.succeeded()
         parts = [given.results[position] for position in range(len(given.futures))]
-        learnt = parts[0][0] if len(parts) == 1 else learnt_together([part for part, _ in parts])
+        of_each = zip(*[learnt for learnt, _ in parts], strict=True)
+        learnt = parts[0][0] if len(parts) == 1 else tuple(learnt_together(each) for each in of_each)
         priorities = tuple(part for _, part in parts if part is not None)
         return Update(given.shard, given.replayed.sampled.incarnation, learnt, priorities)
 
@@ -184,7 +186,7 @@ class QueuedLearner:
         if self.actors.live:
             self.actors.restore(state["policy"])
             for saved in state["queue"]:
-                replayed = Replayed(Sampled(**saved["sampled"]), batch_of(saved["batch"]))
+                replayed = Replayed(Sampled(**saved["sampled"]), tuple(map(batch_of, saved["batches"])))
                 self._give(int(saved["shard"]), replayed, int(saved["env_steps"]))
 
     def close(self) -> None:
@@ -194,17 +196,17 @@ class QueuedLearner:
     def _give(self, shard: int, replayed: Replayed, env_steps: int) -> None:
         actors = self.actors.live
         if len(actors) == 1:
-            futures = [actors[0].apply_split(Learner.learn, env_steps, replayed.batch)]
+            futures = [actors[0].apply_split(Learner.learn, env_steps, replayed.batches)]
         else:
             # One reference for all: each takes its share of the rows, and what is drawn is drawn for all of them.
-            self._number = (self._number + 1) % NUMBERS
-            call = (GroupLearner.learn_share, self._number, env_steps, replayed.batch)
+            call = (GroupLearner.learn_shares, self._number, env_steps, replayed.batches)
+            self._number = (self._number + replayed.sampled.batches) % NUMBERS
             futures = [actor.apply_split(*call) for actor in actors]
         self._given.append(_Given(shard, replayed, env_steps, futures))
 
     def _missed(self, given: _Given, failure: ShardFailure) -> LostBatch:
-        """A batch that hasn't been learnt from, and why."""
-        self._lost.append(LostBatch(given.replayed.count))
+        """Batches that haven't been learnt from, and why."""
+        self._lost.append(_lost(given))
         if isinstance(failure, ValueLost) and not self._missed_by_all(given):
             self.actors.out_of_step(failure)
         else:
@@ -227,8 +229,12 @@ class QueuedLearner:
 
     def _lose(self) -> None:
         """All that the learner had been given is lost with it."""
-        self._lost.extend(LostBatch(given.replayed.count) for given in self._given)
+        self._lost.extend(map(_lost, self._given))
         self._given.clear()
+
+
+def _lost(given: _Given) -> LostBatch:
+    return LostBatch(given.replayed.count, given.replayed.sampled.batches)
 
 
 def _saved(given: _Given) -> State:
@@ -236,5 +242,5 @@ def _saved(given: _Given) -> State:
         "shard": given.shard,
         "env_steps": given.env_steps,
         "sampled": asdict(given.replayed.sampled),
-        "batch": batch_state(given.replayed.batch),
+        "batches": [batch_state(batch) for batch in given.replayed.batches],
     }
