@@ -34,11 +34,13 @@ SEED = next(
 
 
 @contextmanager
-def sampling(env: str = "Roll", seed: int = 3, **spec: Any) -> Iterator[tuple[RolloutWorker, MultiAgentCollector]]:
+def sampling(
+    env: str = "Roll", seed: int = 3, serial: bool = True, **spec: Any
+) -> Iterator[tuple[RolloutWorker, MultiAgentCollector]]:
     kwargs = {"lives": LIVES, **spec.pop("kwargs", {})}
     config = DDPPOConfig(rollout_fragment_length=9, num_envs_per_worker=2)
     each = EnvSpec(id=f"probes.agents:{env}", kwargs=kwargs, **spec)
-    worker = RolloutWorker(WorkerSpec("DDPPO", each, config, seed=seed, index=INDEX, serial=True))
+    worker = RolloutWorker(WorkerSpec("DDPPO", each, config, seed=seed, index=INDEX, serial=serial))
     try:
         assert isinstance(worker._collector, MultiAgentCollector)
         yield worker, worker._collector
@@ -108,6 +110,17 @@ def test_an_episode_s_seed_never_comes_twice_whatever_fails() -> None:
         assert len(collector.drain_faults().restarts) == 1
         assert [state["episode"] for state in collector._envs.get_state()["envs"]] == [2, 2]
         assert [env._episode for env in collector._envs.envs] == [2, 2]
+
+
+@pytest.mark.parametrize("vectorize", ["Sequential", "Subprocess"])
+def test_one_that_fails_as_a_saved_worker_is_taken_up_is_borne_as_well(vectorize: str) -> None:
+    options = {"vectorize": vectorize, "max_restarts": 1, "kwargs": {"kind": "raise", "at": 0, "every": 4}}
+    with sampling("Stuck", SEED, serial=False, **options) as (worker, collector):
+        collector.collect(4)
+        worker.set_state(worker.get_state())
+        assert [fault.env for fault in collector.drain_faults().restarts] == [1]
+        assert [state["episode"] for state in collector._envs.get_state()["envs"]] == [1, 2]
+        assert collector.collect(12).count == 12
 
 
 def test_all_step_at_once(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from rltrain.api.env import EnvSpec
+from rltrain.api.errors import EnvironmentFailed
 from rltrain.models.agents import AgentSpaces
 from rltrain.rollout.agents_env import AgentsEnv
 from rltrain.rollout.agents_process import AgentsProcess
@@ -26,7 +27,7 @@ class ParallelEnvs:
     action_space: AgentSpaces
 
     def __init__(self, spec: EnvSpec, num_envs: int, seed: int, worker: int, record: bool) -> None:
-        self.num_envs = num_envs
+        self.num_envs, self._record = num_envs, record
         if not spec.apart:
             own = [AgentsEnv(spec, seed, worker, index, record) for index in range(num_envs)]
             self.envs, self.observation_space, self.action_space = own, own[0].observation_space, own[0].action_space
@@ -47,11 +48,23 @@ class ParallelEnvs:
         """Of each of them."""
         return {"envs": [env.get_state() for env in self.envs]}
 
-    def set_state(self, state: State) -> None:
-        """Go on from a saved state. Raises CheckpointMismatch."""
+    def set_state(self, state: State) -> dict[int, EnvironmentFailed]:
+        """Go on from a saved state; returns why those have failed, by index, that should have begun a new episode.
+
+        Raises:
+            CheckpointMismatch: it is of another number of environments.
+            EnvironmentFailed: a recorded episode can't be taken up.
+        """
         check_count(len(state["envs"]), self.num_envs)
-        for env, saved in zip(self.envs, state["envs"], strict=True):
-            env.set_state(saved)
+        failed: dict[int, EnvironmentFailed] = {}
+        for index, (env, saved) in enumerate(zip(self.envs, state["envs"], strict=True)):
+            try:
+                env.set_state(saved)
+            except EnvironmentFailed as error:
+                if self._record:
+                    raise
+                failed[index] = error
+        return failed
 
     def close(self) -> None:
         """Close all of them."""

@@ -93,7 +93,7 @@ class MultiAgentCollector(Occurrences):
         explore: act as training does, rather than best.
 
     Raises:
-        TooManyRestarts: environments fail more often than that; also of `collect`.
+        TooManyRestarts: environments fail more often than that; also of `collect` and `set_state`.
     """
 
     def __init__(
@@ -145,14 +145,17 @@ class MultiAgentCollector(Occurrences):
 
     def set_state(self, state: State, open_episodes: bool) -> None:
         """Go on from a saved state; without `open_episodes` all environments begin new ones."""
-        self._envs.set_state(state["envs"])
+        failed = self._envs.set_state(state["envs"])
         self._steps = int(state["steps"])
         self._tolerance.seen = deque(map(int, state["faults"]))
         self._episodes = int(state["episodes"])
         self._finished = [EpisodeRecord(float(r), int(length), by_policy) for r, length, by_policy in state["finished"]]
         for index, env in enumerate(self._envs.envs):
-            self._lengths[index] = 0
-            self._look(index, env.obs)
+            if index in failed:
+                self._begin(index, failed[index])
+            else:
+                self._lengths[index] = 0
+                self._look(index, env.obs)
         if open_episodes:
             self._episodes, self._lengths = int(state["episodes"]), [int(length) for length in state["lengths"]]
             for name, saved in state["tracks"].items():
