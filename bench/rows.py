@@ -89,6 +89,11 @@ ROWS: Final[dict[str, Row]] = {
         {"one": ours("ppo1"), "two": ours("ppo")},
         (Ratio("2 ranks x 1 rank", "two", "one"),),
     ),
+    "scaling": Row(
+        "DD-PPO with a CNN, 84 x 84 x 4: 2 ranks beside 2 runs of one rank each that share nothing: env steps/s",
+        {"together": ours("pixels", "Never"), "apart": Contender("ours_apart.py", ("pixels1", str(SECONDS), "Never"))},
+        (Ratio("2 ranks x 2 apart", "together", "apart"),),
+    ),
     "sac": Row(
         "SAC, Pendulum, batch 256, nets 256x256, an update each step: env steps/s",
         {"ours": ours("sac"), **peers("sac")},

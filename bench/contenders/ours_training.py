@@ -6,6 +6,7 @@ to do, and how much more memory all processes hold at the end than after a quart
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -25,6 +26,9 @@ DQN = {
 }
 """As Stable-Baselines3 has it, but for the replay's priorities."""
 DDPPO = {"model": MLP_64, "sgd_minibatch_size": 50, "num_sgd_iter": 10}
+PIXELS = {
+    **{"num_envs_per_worker": 2, "rollout_fragment_length": 32, "sgd_minibatch_size": 32, "num_sgd_iter": 2},
+}
 SAC = {"policy": "SAC", "learning_starts": 500, **QUICK}
 APEX = {
     **{"model": MLP_64, "hiddens": [], "num_envs_per_worker": 64, "n_step": 3, "learning_starts": 10_000, **QUICK},
@@ -35,10 +39,12 @@ SPECS: dict[str, dict[str, Any]] = {
     "dqn": {"plan": "DQN", "env": CARTPOLE, "config": DQN},
     "ppo": {"plan": "DDPPO", "env": CARTPOLE, "config": DDPPO, "workers": {"replicas": 2}},
     "ppo1": {"plan": "DDPPO", "env": CARTPOLE, "config": DDPPO, "workers": {"replicas": 1}},
+    "pixels": {"plan": "DDPPO", "env": {"id": "pixels:Pixels"}, "config": PIXELS, "workers": {"replicas": 2}},
+    "pixels1": {"plan": "DDPPO", "env": {"id": "pixels:Pixels"}, "config": PIXELS, "workers": {"replicas": 1}},
     "sac": {"plan": "OffPolicy", "env": PENDULUM, "config": SAC},
     "apex": {"plan": "Apex", "env": CARTPOLE, "config": APEX, "rollouts": {"replicas": 2}},
 }
-WARMUP = {"dqn": 1500, "ppo": 3000, "ppo1": 3000, "sac": 520, "apex": 20_000}
+WARMUP = {"dqn": 1500, "ppo": 3000, "ppo1": 3000, "pixels": 256, "pixels1": 128, "sac": 520, "apex": 20_000}
 
 
 def main(name: str, seconds: float, mode: str) -> None:
@@ -50,6 +56,7 @@ def main(name: str, seconds: float, mode: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         manifest, run = Path(folder) / "job.yaml", Path(folder) / "run"
         manifest.write_text(json.dumps({**job, "spec": spec}))
+        shutil.copy(Path(__file__).with_name("pixels.py"), folder)
         command = [str(Path(sys.executable).parent / "rltrain"), "run", str(manifest), "--out", str(run)]
         begun = time.perf_counter()
         with (Path(folder) / "log").open("wb") as log:
