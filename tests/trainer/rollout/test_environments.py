@@ -76,3 +76,14 @@ def test_only_an_id_that_brings_a_vector_environment_is_stepped_as_one() -> None
 def test_a_vector_environment_of_other_spaces_than_the_single_one_s_does_not_fit() -> None:
     with pytest.raises(UnknownEnvironment, match=r"'ALE/Pong-v5' .* doesn't fit: it has other spaces"):
         make_native_vector(EnvSpec(id="ALE/Pong-v5", imports=["ale_py"]), 2)
+
+
+class Spaceless(gymnasium.Env[int, int]):
+    """An environment whose author forgot the spaces."""
+
+
+def test_an_environment_without_spaces_is_named() -> None:
+    spec = EnvSpec(id="trainer.rollout.test_environments:Spaceless")
+    words = r"'trainer.rollout.test_environments:Spaceless' has no spaces that can be used: AttributeError"
+    with pytest.raises(EnvironmentFailed, match=words):
+        make_env(spec)

@@ -14,7 +14,7 @@ from rltrain.replay.make import make_buffer
 from rltrain.rollout import columns as c
 from rltrain.rollout.batch import Batch
 from rltrain.rollout.collector import Collector
-from rltrain.rollout.faults import Fault, Tolerance
+from rltrain.rollout.faults import Fault, Tolerance, all_finite, not_finite
 from rltrain.rollout.native import NextStepEnvs
 from rltrain.rollout.vector import EnvList, VectorEnvs
 from rltrain.rollout.worker import RolloutWorker, WorkerSpec
@@ -252,3 +252,13 @@ def test_no_sequence_joins_two_episodes() -> None:
         rows = obs[start : config.burn_in + count + 1]
         assert len(np.unique(rows[:, 0])) == 1
         np.testing.assert_allclose(np.diff(rows[:, 1]), 0.05, atol=1e-6)
+
+
+@pytest.mark.parametrize("bad", [1e300, -1e300, 3.5e38, np.inf, -np.inf, np.nan])
+def test_numbers_that_float32_cannot_hold_are_not_finite(bad: float) -> None:
+    rewards = np.array([1.0, bad, -3e38])
+    assert not all_finite(rewards)
+    assert not_finite(reward=rewards) == [(1, "reward")]
+    assert not_finite(observation=np.array([[1.0, 2.0], [-bad, bad]])) == [(1, "observation")]
+    assert all_finite(np.array([3e38, -3e38]))
+    assert all_finite(np.array([3e38, -3e38], np.float32)), "though the sum of their squares isn't"

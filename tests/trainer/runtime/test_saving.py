@@ -1,11 +1,13 @@
 """The best checkpoint is kept, whatever comes after it."""
 
+import errno
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rltrain.api.errors import StorageFull
 from rltrain.api.status import CheckpointStatus
 from rltrain.cli.main import _run
 from rltrain.flow import MetricsContext
@@ -128,3 +130,19 @@ def test_returns_of_evaluations_and_of_training_are_not_compared(tmp_path: Path)
     mark.write_text(json.dumps({**json.loads(mark.read_text()), "return_mean": 1e9}))
     run_serially(job(DQN, checkpoint=KEPT, config={"evaluation_interval": 1}), run, resume=True)
     assert json.loads(mark.read_text())["metric"] == "evaluation"
+
+
+def test_the_outcome_of_a_run_whose_last_save_finds_no_room_says_so_and_keeps_its_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "no space left")
+
+    monkeypatch.setattr("rltrain.runtime.checkpoint_store.write_checkpoint", full)
+    run = tmp_path / "run"
+    with pytest.raises(StorageFull, match="no room for a checkpoint in") as error:
+        run_serially(job(DQN), run)
+    assert "training goes on" not in str(error.value)
+    told = json.loads((run / "finished.json").read_text())
+    assert told["env_steps"] > 0
+    assert told["trained_steps"] > 0

@@ -113,3 +113,10 @@ def test_the_crd_has_rules_for_keys_of_one_algorithm() -> None:
     assert "plan OffPolicy needs spec.config.policy" in messages
     assert "plan CQL needs spec.config.input" in messages
     assert spec["properties"]["config"]["properties"]["policy"]["enum"] == ["DQN", "R2D2", "SAC"]
+
+
+@pytest.mark.parametrize("algorithm", ["SAC", "r2d2"])
+def test_an_algorithm_given_as_the_plan_leads_to_its_plan(algorithm: str, problems: Problems) -> None:
+    (problem,) = problems(manifest(f"config: {{policy: {algorithm.upper()}}}", algorithm))
+    assert problem.path == "spec.plan"
+    assert problem.hint == f"write plan: OffPolicy and config.policy: {algorithm.upper()}"

@@ -82,7 +82,9 @@ def _plan_problems(root: Node, tree: dict[str, Any]) -> tuple[list[Problem], str
         return [problem(path, root.find(path)[0], message, hint)], None, tree
     meant = hints.nearest_plan(given)
     if meant is not None:
-        hint = question(meant)
+        algorithm = str(given).upper()
+        is_one = algorithm in policies_of(meant)
+        hint = f"write plan: {meant} and config.policy: {algorithm}" if is_one else question(meant)
         tree = {**tree, "spec": {**spec, "plan": meant}}
     return [problem(path, root.find(path)[0], message, hint)], meant, tree
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from rltrain.api.fields import Section, sections, variants, variants_of
+from rltrain.api.fields import Section, policies_of, sections, variants, variants_of
 from rltrain.api.job import PLAN_SPECS
 from rltrain.api.nearest import nearest, normal, question
 
@@ -148,9 +148,11 @@ _KEY_CUTOFF: Final = 0.7
 
 
 def nearest_plan(given: object) -> str | None:
-    """The plan that was probably meant."""
+    """The plan that was probably meant; that of an algorithm which is none itself."""
     if not isinstance(given, str):
         return None
+    if given.upper() in policies_of("OffPolicy"):
+        return "OffPolicy"
     return next(iter(nearest(given, PLAN_SPECS)), None)
 
 

@@ -68,7 +68,10 @@ class FlatParameters:
                 for name in mine.keys() | given.keys()
                 if mine.get(name) != given.get(name)
             )
-            raise CheckpointMismatch("the saved network is another one: " + "; ".join(wrong))
+            raise CheckpointMismatch(
+                "the saved network is another one: set its options back, or start in another run directory "
+                f"({'; '.join(wrong)})"
+            )
         for name, array in weights.items():
             self._views[name].copy_(as_tensor(array))
 

@@ -87,7 +87,9 @@ def find(given: str) -> Path:
 
 
 def _refused(message: str) -> InvalidManifest:
-    return InvalidManifest([Problem(FIELD, message, "rltrain collect writes a dataset")])
+    return InvalidManifest(
+        [Problem(FIELD, message, "paths are seen from the working folder; rltrain collect writes a dataset")]
+    )
 
 
 def _read_npz(path: Path, agents: Sequence[str]) -> dict[str, dict[str, Array]]:

@@ -11,6 +11,7 @@ from rltrain.api.env import EnvSpec
 from rltrain.api.errors import EnvironmentFailed
 from rltrain.models.packing import PackedBox
 from rltrain.rollout.environments import Space
+from rltrain.rollout.faults import all_finite
 from rltrain.rollout.parallel_envs import agent_spaces, make_parallel_env
 from rltrain.rollout.vector import as_given, episode_seed, failure
 from rltrain.state import Array, State
@@ -132,7 +133,7 @@ class AgentsEnv:
             for what, values in (("reward", rewards), ("terminated", terminateds), ("truncated", truncateds)):
                 if agent not in values:
                     raise ValueError(f"agent {name!r} acted and got no {what}")
-            if not np.isfinite(rewards[agent]):
+            if not all_finite(np.asarray(rewards[agent], np.float64)):
                 raise ValueError(f"agent {name!r} got a reward that isn't finite, {rewards[agent]}")
             if agent in obs:
                 seen[name] = self._checked(name, obs[agent])
@@ -172,7 +173,7 @@ class AgentsEnv:
             raise ValueError(f"agent {name!r} got an observation of shape {array.shape}, its space says {space.shape}")
         if isinstance(space, spaces.Discrete | spaces.MultiDiscrete) and not space.contains(obs):
             raise ValueError(f"agent {name!r} got the observation {obs}, which isn't in {space}")
-        if array.dtype.kind == "f" and not np.isfinite(array).all():
+        if not all_finite(array):
             raise ValueError(f"agent {name!r} got an observation that isn't finite")
         return array
 

@@ -145,7 +145,11 @@ def _agents_answer(env: AgentsEnv, result: object) -> AgentsAnswer:
 
 
 def _sent(info: Any) -> Mapping[str, Any]:
-    return {key: value for key, value in info.items() if isinstance(value, _SENT)} if isinstance(info, dict) else {}
+    return {key: value for key, value in info.items() if _can_be_sent(value)} if isinstance(info, dict) else {}
+
+
+def _can_be_sent(value: Any) -> bool:
+    return isinstance(value, _SENT) and not (isinstance(value, np.ndarray) and value.dtype.hasobject)
 
 
 def _answer(envs: EnvList, step: Step | None) -> Answer:

@@ -1,8 +1,10 @@
 """Making environments from a manifest's `env` block."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import gymnasium
 from gymnasium import error as gym_error
@@ -21,6 +23,7 @@ Env: TypeAlias = gymnasium.Env[Any, Any]
 Space: TypeAlias = gymnasium.Space[Any]
 VectorEnv: TypeAlias = gymnasium.vector.VectorEnv[Any, Any, Any]
 
+WHERE: Final = "is it installed, in the working folder, beside the manifest, or in spec.code?"
 WORKER_INDEX_VARIABLE = "RLTRAIN_WORKER_INDEX"
 """Set while an environment is made, so that its constructor can tell workers apart (ports, levels)."""
 
@@ -48,8 +51,23 @@ def make_env(spec: EnvSpec, worker: int = 0) -> Env:
     env = construct(spec, worker)
     if not isinstance(env, gymnasium.Env):
         raise UnknownEnvironment(f"{spec.id!r} is not a gymnasium.Env but {type(env).__name__}")
-    packed = pack_space(env.observation_space)
+    with usable_spaces(spec):
+        _ = env.action_space
+        packed = pack_space(env.observation_space)
     return env if packed is None else PackedObservations(env, packed)
+
+
+@contextmanager
+def usable_spaces(spec: EnvSpec) -> Iterator[None]:
+    """Where an environment's spaces are read. Raises UnsupportedSpace, EnvironmentFailed."""
+    try:
+        yield
+    except RltrainError:
+        raise
+    except Exception as error:
+        raise EnvironmentFailed(
+            f"environment {spec.id!r} has no spaces that can be used: {type(error).__name__}: {error}"
+        ) from error
 
 
 def construct(spec: EnvSpec, worker: int) -> Any:
@@ -128,9 +146,7 @@ def _import_modules(spec: EnvSpec) -> None:
         try:
             import_module(module)
         except ImportError as error:
-            raise UnknownEnvironment(
-                f"env.imports: can't import {module!r}: {error}; is it installed, or in spec.code?"
-            ) from error
+            raise UnknownEnvironment(f"env.imports: can't import {module!r}: {error}; {WHERE}") from error
     if spec.atari is not None or spec.id.startswith(atari.NAMESPACE):
         atari.register_games()
     if spec.atari is not None:
@@ -152,9 +168,7 @@ def factory_of(spec: EnvSpec) -> Any:
     try:
         module = import_module(module_name)
     except ImportError as error:
-        raise UnknownEnvironment(
-            f"environment {spec.id!r}: can't import {module_name!r}: {error}; is it installed, or in spec.code?"
-        ) from error
+        raise UnknownEnvironment(f"environment {spec.id!r}: can't import {module_name!r}: {error}; {WHERE}") from error
     found = getattr(module, attribute, None)
     if found is None and attribute not in gymnasium.registry:
         classes = [name for name, value in vars(module).items() if isinstance(value, type)]

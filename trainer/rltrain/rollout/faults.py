@@ -1,6 +1,5 @@
 """Environments that fail: what is known of it, and how much of it a worker bears."""
 
-import math
 from collections import deque
 from dataclasses import dataclass
 from typing import Final
@@ -46,6 +45,7 @@ class FaultReport:
     episodes_dropped: int = 0
 
 
+_LARGEST: Final = float(np.finfo(np.float32).max)
 NO_FAULTS: Final = FaultReport()
 
 
@@ -85,11 +85,11 @@ class Tolerance:
 
 
 def all_finite(array: Array) -> bool:
-    """Whether no number is NaN or infinite; arrays of integers have none."""
+    """Whether no number is NaN, or infinite as the float32 that it becomes; arrays of integers have none."""
     if array.dtype.kind != "f":
         return True
-    # A sum of squares is a quarter of the price, and finite only if all are; one that overflows is looked at again.
-    return math.isfinite(np.vdot(array, array)) or bool(np.isfinite(array).all())
+    # A sum of squares is a quarter of the price, and small enough only if all are; any other is looked at again.
+    return float(np.vdot(array, array)) <= _LARGEST**2 or bool((np.abs(array) <= _LARGEST).all())
 
 
 def not_finite(**arrays: Array) -> list[tuple[int, str]]:
@@ -97,6 +97,6 @@ def not_finite(**arrays: Array) -> list[tuple[int, str]]:
     found: dict[int, str] = {}
     for name, array in arrays.items():
         if not all_finite(array):
-            rows = np.isfinite(array).reshape(len(array), -1).all(axis=1)
+            rows = (np.abs(array) <= _LARGEST).reshape(len(array), -1).all(axis=1)
             found |= dict.fromkeys(np.flatnonzero(~rows).tolist(), name)
     return sorted(found.items())

@@ -9,7 +9,7 @@ from rltrain.api.env import EnvSpec
 from rltrain.api.errors import InvalidManifest, Problem, UnknownEnvironment, UnsupportedSpace
 from rltrain.models.agents import AgentSpaces
 from rltrain.models.packing import pack_space
-from rltrain.rollout.environments import Space, construct, factory_of, make_env
+from rltrain.rollout.environments import Space, construct, factory_of, make_env, usable_spaces
 
 if TYPE_CHECKING:
     from pettingzoo.utils.env import ParallelEnv  # type: ignore[import-untyped]
@@ -83,7 +83,8 @@ def spaces_of(spec: EnvSpec, worker: int = 0) -> tuple[Space, Space]:
     if is_multi_agent(spec):
         parallel = make_parallel_env(spec, worker)
         try:
-            return agent_spaces(parallel)
+            with usable_spaces(spec):
+                return agent_spaces(parallel)
         finally:
             parallel.close()
     env = make_env(spec, worker)

@@ -86,7 +86,7 @@ class CheckpointStore:
             if error.errno in FULL:
                 raise StorageFull(
                     f"no room for a checkpoint in {self._folder}: free some space, use a larger volume or lower "
-                    "checkpoint.keep; training goes on and the save is tried again"
+                    "checkpoint.keep"
                 ) from error
             raise
         self.prune(final, *(() if spared is None else (spared.path,)))

@@ -62,6 +62,7 @@ def run_locally(
             watchers=[_console(job), *watchers],
             interrupts=interrupts,
             for_good=lambda outcome: outcome.state != "Interrupted",
+            cores=os.cpu_count(),
         )
 
 

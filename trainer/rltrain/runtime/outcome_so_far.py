@@ -20,7 +20,7 @@ class OutcomeSoFar:
     """
 
     def __init__(self, checkpoint: "Checkpoint | None" = None) -> None:
-        self._counts: Summary | Progress | None = checkpoint.summary if checkpoint else None
+        self._counts: Summary | Progress | Result | None = checkpoint.summary if checkpoint else None
         self._checkpoint = str(checkpoint.path) if checkpoint else None
         self._evaluated: float | None = None
         self._best: str | None = None
@@ -31,7 +31,7 @@ class OutcomeSoFar:
         self._counts, self._evaluated = progress, progress.evaluation_return_mean
 
     def result(self, result: "Result") -> None:
-        self._time_s = result.time_s
+        self._counts, self._time_s = result, result.time_s
 
     def saved(self, checkpoint: CheckpointStatus) -> None:
         self._checkpoint, self._best = checkpoint.path, checkpoint.best_path

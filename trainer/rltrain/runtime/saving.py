@@ -75,7 +75,7 @@ class Saver:
         try:
             return self.save(training)
         except StorageFull as error:
-            log.warning("%s", error)
+            log.warning("%s; training goes on and the save is tried again", error)
             return None
 
     def save_candidate(self, training: Training) -> Checkpoint | None:

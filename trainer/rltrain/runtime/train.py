@@ -12,6 +12,7 @@ from rltrain.flow import Backend
 from rltrain.runtime.checkpoint import Checkpoint
 from rltrain.runtime.checkpoint_store import find_checkpoint
 from rltrain.runtime.differences import differences
+from rltrain.runtime.doubts import doubts
 from rltrain.runtime.driver import Driver
 from rltrain.runtime.interrupts import Interrupts
 from rltrain.runtime.observers import Observer, Observers, ResultsFile, TensorBoard
@@ -32,6 +33,7 @@ def train(
     watchers: Sequence[Observer],
     interrupts: Interrupts,
     for_good: Callable[[RunResult], bool],
+    cores: int | None = None,
 ) -> RunResult:
     """Go on from the newest checkpoint there is until something ends the run.
 
@@ -42,6 +44,7 @@ def train(
         session: brings the back end, once everything that can be refused has been looked at.
         watchers: told of everything, after the files.
         for_good: which outcomes end the run for good, as finished.json then says.
+        cores: processors that all of it shares.
 
     Raises:
         RltrainError: it can't begin or can't go on; the watchers have been told.
@@ -54,6 +57,8 @@ def train(
     observers = Observers([so_far, *files, *watchers])
     if checkpoint is not None and (changed := differences(checkpoint.summary.job["spec"], resolved(job)["spec"])):
         log.warning("the manifest has changed since the checkpoint: %s", "; ".join(changed))
+    for doubt in doubts(job, cores):
+        log.warning("%s", doubt)
     begun = False
     try:
         with session() as backend:

@@ -1,0 +1,30 @@
+"""Warnings about what a manifest can hardly mean."""
+
+import pytest
+
+from rltrain.runtime.doubts import doubts
+from trainer.runtime.runs import APEX, CQL, DDPPO, DQN, job
+
+
+def test_a_manifest_that_means_what_it_says_raises_no_doubt() -> None:
+    for spec in (APEX, CQL, DDPPO, DQN):
+        assert doubts(job(spec), cores=2) == []
+
+
+def test_a_run_that_ends_before_it_learns_is_doubted() -> None:
+    (told,) = doubts(job(DQN, stop={"envSteps": 300}, config={"learning_starts": 300}))
+    assert told == "nothing will be learnt: stop.envSteps (300) comes before config.learning_starts (300)"
+    assert doubts(job(DQN, stop={"envSteps": 301}, config={"learning_starts": 300})) == []
+
+
+@pytest.mark.parametrize("other", [{"trainedSteps": 10}, {"timeSeconds": 10}])
+def test_cql_that_counts_sampled_steps_alone_is_doubted(other: dict[str, int]) -> None:
+    (told,) = doubts(job({**CQL, "stop": {"envSteps": 100}}))
+    assert "set stop.trainedSteps" in told
+    assert doubts(job({**CQL, "stop": {"envSteps": 100, **other}})) == []
+
+
+def test_many_more_workers_than_processors_are_doubted_where_they_share_them() -> None:
+    many = job(APEX, rollouts={"replicas": 32})
+    assert doubts(many, cores=2) == ["32 workers will share 2 processors: lower rollouts.replicas"]
+    assert doubts(many, cores=16) == doubts(many) == []

@@ -1,0 +1,29 @@
+"""What a manifest may well say, but its author will hardly have meant. Pure."""
+
+from rltrain.api.config import CQLConfig, ReplayConfig
+from rltrain.api.job import RLTrainingJob
+from rltrain.runtime.roles import replicas_of, workers_role
+
+
+def doubts(job: RLTrainingJob, cores: int | None = None) -> list[str]:
+    """Sentences to warn with.
+
+    Args:
+        cores: processors that all workers share; None where each has its own.
+    """
+    config, stop = job.spec.config, job.spec.stop
+    found: list[str] = []
+    others = (stop.trained_steps, stop.time_seconds, stop.evaluation_return_mean)
+    if isinstance(config, CQLConfig):
+        if stop.env_steps is not None and all(other is None for other in others):
+            found.append("stop.envSteps is never reached, for CQL samples nothing: set stop.trainedSteps")
+    elif isinstance(config, ReplayConfig) and stop.env_steps is not None and stop.env_steps <= config.learning_starts:
+        found.append(
+            f"nothing will be learnt: stop.envSteps ({stop.env_steps:,}) comes before config.learning_starts "
+            f"({config.learning_starts:,})"
+        )
+    wanted = replicas_of(workers_role(job))
+    if cores is not None and wanted > 2 * cores:
+        role = "workers" if job.spec.base == "DDPPO" else "rollouts"
+        found.append(f"{wanted} workers will share {cores} processors: lower {role}.replicas")
+    return found
