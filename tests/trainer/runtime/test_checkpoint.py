@@ -250,7 +250,7 @@ def test_sigkill_at_any_moment_leaves_a_whole_checkpoint(tmp_path: Path) -> None
 def test_full_disk_is_told_and_the_last_whole_one_stays_until_there_is_room_again(small_disk: Path) -> None:
     store = CheckpointStore(small_disk / "checkpoints", keep=2)
     save(store, 10, policy={"w": np.zeros(250_000)})
-    with pytest.raises(StorageFull, match="free some space, use a larger volume or lower checkpoint.keep"):
+    with pytest.raises(StorageFull, match=r"free some space, use a larger volume or lower checkpoint\.keep"):
         save(store, 20, policy={"w": np.zeros(500_000)})
     assert folders(small_disk) == ["000000000010-0001"], "nothing half-written is left"
     assert store.newest().summary.env_steps == 10  # type: ignore[union-attr]
