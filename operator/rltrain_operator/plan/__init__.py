@@ -52,6 +52,8 @@ def make_plan(view: JobView, seen: Observed, config: OperatorConfig, token: str)
         return visit.invalid(problems)
     if head := next((each for each in own if each.role == names.HEAD and each.finished), None):
         return visit.finish(head)
+    if view.suspended:
+        return visit.suspend()
     if job is not None and visit.past_deadline(job):
         return visit.give_up(job)
     return visit.go_on(problems)

@@ -20,6 +20,7 @@ class Plan:
         create: children to make where there is none of the name.
         apply: children to apply, in this order.
         delete: Jobs to delete, with their pods.
+        retire: the same for Jobs that stay to be seen until their pods are gone.
         events: what to tell.
         needs_pods: list the job's pods and plan again before acting.
         again_in: seconds until the next visit when nothing happens before; None waits for the resync.
@@ -29,6 +30,7 @@ class Plan:
     create: tuple[Object, ...] = ()
     apply: tuple[Object, ...] = ()
     delete: tuple[ChildJob, ...] = ()
+    retire: tuple[ChildJob, ...] = ()
     events: tuple[Event, ...] = ()
     needs_pods: bool = False
     again_in: float | None = None

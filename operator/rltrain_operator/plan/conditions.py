@@ -62,8 +62,13 @@ _QUIET = {
     "Finishing",
     "Finished",
     "NotFinished",
+    "Suspending",
+    "NoPods",
+    "Resuming",
 }
-"""Reasons of what simply takes its time."""
+"""Reasons of what simply takes its time, or is told by another condition."""
+_WANTED = {"Suspended"}
+"""Reasons of what somebody has asked for."""
 
 
 def events(view: JobView, made: list[Object]) -> tuple[Event, ...]:
@@ -79,6 +84,7 @@ def events(view: JobView, made: list[Object]) -> tuple[Event, ...]:
         if condition["type"] == "Succeeded" and condition["status"] == "False":
             continue
         good = condition["status"] == ("True" if condition["type"] in {*_GOOD, "Accepted"} else "False")
+        good = good or condition["reason"] in _WANTED
         warn = not good or condition["reason"] == "ChangeNeedsRecreate"
         told.append(Event("Warning" if warn else "Normal", condition["reason"], condition["message"]))
     return tuple(told)

@@ -36,6 +36,11 @@ class JobView(SeenJob):
         return "deletionTimestamp" in self.raw["metadata"]
 
     @property
+    def suspended(self) -> bool:
+        """Whether it is to have no pods; read by itself, for whatever else is wrong with the manifest."""
+        return (self.spec or {}).get("suspend") is True
+
+    @property
     def status(self) -> Object:
         return self.raw.get("status") or {}
 

@@ -17,7 +17,15 @@ NOT_STARTED: Verdicts = {
 }
 
 
-def status(view: JobView, verdicts: Verdicts, jobs: Sequence[ChildJob], now: datetime, *, final: bool) -> Object:
+def status(
+    view: JobView,
+    verdicts: Verdicts,
+    jobs: Sequence[ChildJob],
+    now: datetime,
+    *,
+    final: bool = False,
+    starting: bool = True,
+) -> Object:
     """The whole of our fields, ready to apply.
 
     Args:
@@ -26,13 +34,15 @@ def status(view: JobView, verdicts: Verdicts, jobs: Sequence[ChildJob], now: dat
         jobs: the job's own Jobs.
         now: time of the visit.
         final: nothing will change any more.
+        starting: the time in which training must begin is running, or has been in time.
     """
     made: Object = {
         "state": state(view, verdicts, jobs),
         "observedGeneration": view.generation,
         "conditions": conditions(view, verdicts, now),
     }
-    if started := view.status.get("startTime") or (verdicts["Accepted"].status == "True" and to_text(now)):
+    started = view.status.get("startTime") or (verdicts["Accepted"].status == "True" and to_text(now))
+    if started and starting:
         made["startTime"] = started
     if final:
         made["completionTime"] = to_text(now)
@@ -49,6 +59,8 @@ def state(view: JobView, verdicts: Verdicts, jobs: Sequence[ChildJob]) -> str:
         return "Failed"
     if verdicts["Training"].status == "True":
         return "Training"
+    if verdicts["Training"].reason in ("Suspending", "Suspended"):
+        return "Suspended"
     if verdicts["Training"].reason == "Recovering":
         return "Recovering"
     return "Starting" if view.progress or any(job.count("ready") for job in jobs) else "Pending"

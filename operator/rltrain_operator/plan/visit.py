@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from rltrain.api import names
 from rltrain.api.errors import InvalidManifest
 from rltrain.api.job import RLTrainingJob
 from rltrain.api.status import ConditionType
@@ -21,7 +22,7 @@ CLASH_SECONDS = 1.0
 """Until the next try when a namesake's child is in the way: nothing watches most of them."""
 
 _PASSED = frozenset(
-    {"Creating", "NamesakeTerminating", "ChildRefused", "InvalidManifest", "InvalidTemplate", "Finished"}
+    {"Creating", "NamesakeTerminating", "ChildRefused", "InvalidManifest", "InvalidTemplate", "Finished", "NoPods"}
 )
 """Reasons that are over once the Jobs are there."""
 
@@ -69,6 +70,25 @@ class Visit:
             failed = outcome.failed(head, self.seen.pods)
             done = Verdict("False", "Failed", "The job failed.")
         return self._end(done, failed, tuple(job for job in self.own if job is not head))
+
+    def suspend(self) -> Plan:
+        """No pods. The head leaves first, for its driver saves a checkpoint; then whatever serves it does."""
+        there = [job for job in self.seen.jobs if job.owner == self.view.uid]
+        head = next((job for job in there if job.role == names.HEAD), None)
+        retire = self.own if head is None else (head,) if head in self.own else ()
+        steps = (self.view.status.get("checkpoint") or {}).get("envSteps")
+        later = "It starts" if steps is None else f"It goes on from the checkpoint at {steps} env steps"
+        if there:
+            resting = Verdict("False", "Suspending", "The driver saves a checkpoint; the pods leave, the head's first.")
+        else:
+            resting = Verdict("False", "Suspended", f"spec.suspend is true. {later} once it is false.")
+        verdicts: dict[ConditionType, Verdict] = {
+            **NOT_STARTED,
+            "Accepted": Verdict("True", "Accepted", "The manifest is valid."),
+            "ClusterReady": Verdict("False", "NoPods", "The job is suspended: it has no pods."),
+            "Training": resting,
+        }
+        return replace(self._said(verdicts, starting=has_trained(self.view)), retire=retire)
 
     def past_deadline(self, job: RLTrainingJob) -> bool:
         left = self._startup_left(job)
@@ -221,8 +241,8 @@ class Visit:
         }
         return replace(self._said(verdicts, final=True), delete=delete)
 
-    def _said(self, verdicts: Verdicts, *, final: bool = False) -> Plan:
-        made = status(self.view, verdicts, self.own, self.seen.now, final=final)
+    def _said(self, verdicts: Verdicts, *, final: bool = False, starting: bool = True) -> Plan:
+        made = status(self.view, verdicts, self.own, self.seen.now, final=final, starting=starting)
         if is_same(self.view, made):
             return Plan()
         return Plan(status=made, events=events(self.view, made["conditions"]))

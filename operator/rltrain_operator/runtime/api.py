@@ -104,9 +104,10 @@ class Api:
         path = kind.path(metadata["namespace"], metadata["name"], subresource)
         return await self._request("PATCH", path, params=params, body=made, content_type="application/apply-patch+yaml")
 
-    async def delete(self, kind: Kind, namespace: str, name: str, uid: str) -> None:
-        """Delete this very object, and what it owns after it."""
-        body = {"propagationPolicy": "Background", "preconditions": {"uid": uid}}
+    async def delete(self, kind: Kind, namespace: str, name: str, uid: str, *, after_its_own: bool = False) -> None:
+        """Delete this very object, and what it owns after it; or before it, so that it is there until they are gone."""
+        policy = "Foreground" if after_its_own else "Background"
+        body = {"propagationPolicy": policy, "preconditions": {"uid": uid}}
         await self._request("DELETE", kind.path(namespace, name), body=body)
 
     async def list(

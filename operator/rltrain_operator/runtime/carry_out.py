@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from rltrain_operator.plan import ChildKey, JobView, Plan, Refusal, child_key
+from rltrain_operator.plan import ChildJob, ChildKey, JobView, Plan, Refusal, child_key
 from rltrain_operator.render import ANNOTATION_HASH, Object
 from rltrain_operator.runtime.api import Api, ApiError
 from rltrain_operator.runtime.kinds import CHILDREN, JOB
@@ -40,7 +40,9 @@ class Executor:
             JobGone: nothing is to be made any more.
         """
         for job in plan.delete:
-            await self._delete(view, job.name, job.uid)
+            await self._delete(view, job)
+        for job in plan.retire:
+            await self._delete(view, job, after_its_own=True)
         for child in plan.apply:
             if child["kind"] == JOB.name and (refusal := await self._apply(view, child, dry_run=True)):
                 return (refusal,)
@@ -52,9 +54,9 @@ class Executor:
                 return (refusal,)
         return ()
 
-    async def _delete(self, view: JobView, name: str, uid: str) -> None:
+    async def _delete(self, view: JobView, job: ChildJob, *, after_its_own: bool = False) -> None:
         try:
-            await self.api.delete(JOB, view.namespace, name, uid)
+            await self.api.delete(JOB, view.namespace, job.name, job.uid, after_its_own=after_its_own)
         except ApiError as error:
             if error.code not in (404, 409):
                 raise

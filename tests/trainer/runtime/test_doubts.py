@@ -11,6 +11,12 @@ def test_a_manifest_that_means_what_it_says_raises_no_doubt() -> None:
         assert doubts(job(spec), cores=2) == []
 
 
+def test_suspend_is_doubted_on_one_machine_alone() -> None:
+    (told,) = doubts(job(DQN, suspend=True), cores=2)
+    assert told.startswith("spec.suspend is for a cluster")
+    assert doubts(job(DQN, suspend=True)) == []
+
+
 def test_a_run_that_ends_before_it_learns_is_doubted() -> None:
     (told,) = doubts(job(DQN, stop={"envSteps": 300}, config={"learning_starts": 300}))
     assert told == "nothing will be learnt: stop.envSteps (300) comes before config.learning_starts (300)"

@@ -107,6 +107,8 @@ class SpecBase(Model):
     """The head pod."""
     run_policy: RunPolicy = RunPolicy()
     """Deadlines and restarts."""
+    suspend: bool = False
+    """No pods: the driver saves a checkpoint, from which the job goes on, as edited meanwhile, once this is false."""
 
     @property
     def base(self) -> str:

@@ -5,7 +5,7 @@ from typing import Literal
 from rltrain.api.base import Model
 
 ConditionType = Literal["Accepted", "ClusterReady", "Training", "Succeeded", "Failed"]
-State = Literal["Pending", "Starting", "Training", "Recovering", "Succeeded", "Failed"]
+State = Literal["Pending", "Starting", "Training", "Recovering", "Suspended", "Succeeded", "Failed"]
 
 
 class Condition(Model):

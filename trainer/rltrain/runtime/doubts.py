@@ -9,10 +9,12 @@ def doubts(job: RLTrainingJob, cores: int | None = None) -> list[str]:
     """Sentences to warn with.
 
     Args:
-        cores: processors that all workers share; None where each has its own.
+        cores: processors that all workers share, on one machine; None on a cluster.
     """
     config, stop = job.spec.config, job.spec.stop
     found: list[str] = []
+    if cores is not None and job.spec.suspend:
+        found.append("spec.suspend is for a cluster: on one machine the run begins all the same")
     others = (stop.trained_steps, stop.time_seconds, stop.evaluation_return_mean)
     if isinstance(config, CQLConfig):
         if stop.env_steps is not None and all(other is None for other in others):
