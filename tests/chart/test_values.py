@@ -91,7 +91,7 @@ def test_operator_may_do_what_it_does_and_no_more() -> None:
             allowed.setdefault((rule["apiGroups"][0], resource), set()).update(rule["verbs"])
 
     needed: dict[tuple[str, str], set[str]] = {
-        ("rltrain.dev", "rltrainingjobs"): {"list", "watch"},
+        ("rltrain.dev", "rltrainingjobs"): {"list", "watch", "delete"},
         ("rltrain.dev", "rltrainingjobs/status"): {"patch"},
         ("rltrain.dev", "rltrainingjobs/finalizers"): {"update"},
         ("batch", "jobs"): {"get", "list", "watch", "create", "patch", "delete"},

@@ -36,7 +36,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- define "rltrain.rules" -}}
 - apiGroups: [rltrain.dev]
   resources: [rltrainingjobs]
-  verbs: [list, watch]
+  verbs: [list, watch, delete]
 - apiGroups: [rltrain.dev]
   resources: [rltrainingjobs/status]
   verbs: [patch]

@@ -1,6 +1,8 @@
 """The planner: from a job and what is there of it, to what to do and what to say. Pure."""
 
 import json
+from dataclasses import replace
+from datetime import datetime
 from functools import lru_cache
 
 from rltrain.api import names
@@ -10,7 +12,7 @@ from rltrain_operator.plan.accept import accept
 from rltrain_operator.plan.actions import CREATE_ONLY, Plan, child_key, job_names
 from rltrain_operator.plan.conditions import Event
 from rltrain_operator.plan.diagnosis import wants_events
-from rltrain_operator.plan.observed import ChildJob, ChildKey, JobView, Observed, PodReport, Refusal
+from rltrain_operator.plan.observed import ChildJob, ChildKey, JobView, Observed, PodReport, Refusal, to_time
 from rltrain_operator.plan.visit import Visit
 from rltrain_operator.render import Object, OperatorConfig, render, token_secret
 
@@ -42,7 +44,7 @@ def make_plan(view: JobView, seen: Observed, config: OperatorConfig, token: str)
     """
     own = tuple(job for job in seen.jobs if job.owner == view.uid and not job.deleting)
     if view.status.get("completionTime"):
-        return _tidy(view, own)
+        return _tidy(view, own, seen.now)
     if seen.pods is not None and seen.pods.namespace_ends:
         # Its pods wait for others, which can't be made any more, or for their Jobs to go.
         return Plan(delete=own)
@@ -76,7 +78,11 @@ def _rendered(text: str, config: OperatorConfig) -> tuple[RLTrainingJob, tuple[O
     return job, tuple(render(job, config))
 
 
-def _tidy(view: JobView, own: tuple[ChildJob, ...]) -> Plan:
+def _tidy(view: JobView, own: tuple[ChildJob, ...], now: datetime) -> Plan:
     """A finished job stays as it is; the head's Job is kept for its logs, unless it never came to anything."""
     hopeless = view.condition("Failed").get("reason") == "StartupDeadlineExceeded"
-    return Plan(delete=tuple(job for job in own if hopeless or job.role != names.HEAD))
+    plan = Plan(delete=tuple(job for job in own if hopeless or job.role != names.HEAD))
+    if view.ttl_seconds is None:
+        return plan
+    left = view.ttl_seconds - (now - to_time(view.status["completionTime"])).total_seconds()
+    return replace(plan, remove=True) if left <= 0 else replace(plan, again_in=left)

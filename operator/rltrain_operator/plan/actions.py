@@ -21,6 +21,7 @@ class Plan:
         apply: children to apply, in this order.
         delete: Jobs to delete, with their pods.
         retire: the same for Jobs that stay to be seen until their pods are gone.
+        remove: delete the job itself.
         events: what to tell.
         needs_pods: list the job's pods and plan again before acting.
         again_in: seconds until the next visit when nothing happens before; None waits for the resync.
@@ -31,6 +32,7 @@ class Plan:
     apply: tuple[Object, ...] = ()
     delete: tuple[ChildJob, ...] = ()
     retire: tuple[ChildJob, ...] = ()
+    remove: bool = False
     events: tuple[Event, ...] = ()
     needs_pods: bool = False
     again_in: float | None = None

@@ -41,6 +41,13 @@ class JobView(SeenJob):
         return (self.spec or {}).get("suspend") is True
 
     @property
+    def ttl_seconds(self) -> float | None:
+        """How long it stays once it is finished; None for ever. Read by itself: a finished manifest isn't judged."""
+        policy = (self.spec or {}).get("runPolicy")
+        ttl = policy.get("ttlSecondsAfterFinished") if isinstance(policy, dict) else None
+        return float(ttl) if isinstance(ttl, int) and not isinstance(ttl, bool) else None
+
+    @property
     def status(self) -> Object:
         return self.raw.get("status") or {}
 

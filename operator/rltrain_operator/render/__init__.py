@@ -77,7 +77,8 @@ def manifest_hash(job: RLTrainingJob) -> str:
     Defaults are left out: a field that a later release adds must not look like an edit.
     """
     deadline = RunPolicy().startup_deadline_seconds
-    policy = job.spec.run_policy.model_copy(update={"startup_deadline_seconds": deadline})
+    free = {"startup_deadline_seconds": deadline, "ttl_seconds_after_finished": None}
+    policy = job.spec.run_policy.model_copy(update=free)
     fixed = job.spec.model_copy(update={"run_policy": policy})
     return _hash(fixed.model_dump(mode="json", by_alias=True, exclude_defaults=True))
 

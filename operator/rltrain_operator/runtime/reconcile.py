@@ -70,7 +70,17 @@ class Reconciler:
                 logger.info("%s %s: %s", refusal.kind, refusal.name, refusal.message, extra=_about(view))
             plan = make_plan(view, replace(seen, refusals=refusals), self.config, token)
         await self._say(view, plan)
+        if plan.remove:
+            await self._remove(view)
         return plan.again_in
+
+    async def _remove(self, view: JobView) -> None:
+        try:
+            await self.api.delete(TRAINING_JOB, view.namespace, view.name, view.uid)
+        except ApiError as error:
+            if error.code not in (404, 409):
+                raise
+        logger.info("deleted, for its time after the end is over", extra=_about(view))
 
     async def _say(self, view: JobView, plan: Plan) -> None:
         if plan.status is None:

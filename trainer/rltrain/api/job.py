@@ -54,6 +54,8 @@ class RunPolicy(Model):
     """Longest until the cluster is ready and training begins, kept by the operator."""
     active_deadline_seconds: PositiveInt | None = None
     """Longest that training may take over all attempts, kept by the driver: a failure, unlike `stop.timeSeconds`."""
+    ttl_seconds_after_finished: NonNegativeInt | None = None
+    """A finished job is deleted after so long, with all but the claim of its checkpoints; kept when not given."""
 
 
 class LocalObjectReference(Model):
