@@ -27,8 +27,9 @@ DQN = {
 """As Stable-Baselines3 has it, but for the replay's priorities."""
 DDPPO = {"model": MLP_64, "sgd_minibatch_size": 50, "num_sgd_iter": 10}
 PIXELS = {
-    **{"num_envs_per_worker": 2, "rollout_fragment_length": 32, "sgd_minibatch_size": 32, "num_sgd_iter": 2},
+    **{"num_envs_per_worker": 4, "rollout_fragment_length": 128, "sgd_minibatch_size": 256, "num_sgd_iter": 2},
 }
+"""As the paper has it: 4 environments a rank, 128 steps, 2 epochs of 2 minibatches (Wijmans et al. 2020)."""
 SAC = {"policy": "SAC", "learning_starts": 500, **QUICK}
 APEX = {
     **{"model": MLP_64, "hiddens": [], "num_envs_per_worker": 64, "n_step": 3, "learning_starts": 10_000, **QUICK},
@@ -44,7 +45,7 @@ SPECS: dict[str, dict[str, Any]] = {
     "sac": {"plan": "OffPolicy", "env": PENDULUM, "config": SAC},
     "apex": {"plan": "Apex", "env": CARTPOLE, "config": APEX, "rollouts": {"replicas": 2}},
 }
-WARMUP = {"dqn": 1500, "ppo": 3000, "ppo1": 3000, "pixels": 256, "pixels1": 128, "sac": 520, "apex": 20_000}
+WARMUP = {"dqn": 1500, "ppo": 3000, "ppo1": 3000, "pixels": 1024, "pixels1": 512, "sac": 520, "apex": 20_000}
 
 
 def main(name: str, seconds: float, mode: str) -> None:
