@@ -26,9 +26,7 @@ DQN = {
 }
 """As Stable-Baselines3 has it, but for the replay's priorities."""
 DDPPO = {"model": MLP_64, "sgd_minibatch_size": 50, "num_sgd_iter": 10}
-PIXELS = {
-    **{"num_envs_per_worker": 4, "rollout_fragment_length": 128, "sgd_minibatch_size": 256, "num_sgd_iter": 2},
-}
+PIXELS = {"num_envs_per_worker": 4, "rollout_fragment_length": 128, "sgd_minibatch_size": 256, "num_sgd_iter": 2}
 """As the paper has it: 4 environments a rank, 128 steps, 2 epochs of 2 minibatches (Wijmans et al. 2020)."""
 SAC = {"policy": "SAC", "learning_starts": 500, **QUICK}
 APEX = {

@@ -48,7 +48,7 @@ class ProcessGroup:
     def average(self, tensor: torch.Tensor) -> torch.Tensor:
         """Mean over the ranks, in place. Raises CollectiveFailed."""
         try:
-            self._group.allreduce([tensor]).wait()  # without the argument checks of `dist.all_reduce`, a tenth of it
+            self._group.allreduce([tensor]).wait()  # what `dist.all_reduce` does once it has checked its arguments
         except RuntimeError as error:
             raise CollectiveFailed(f"all-reduce broke off: {error}") from None
         return tensor.div_(self._size)
