@@ -7,7 +7,7 @@ import pytest
 
 from e2e.kube import Kube, condition, progress
 from e2e.manifests import example
-from e2e.user_code import CONFIG_MAP, ENV, config_map
+from e2e.user_code import CONFIG_MAP, ENV, HURRY, config_map
 
 pytestmark = pytest.mark.cluster
 
@@ -17,18 +17,19 @@ def test_ape_x_goes_on_over_a_killed_replay_pod_and_a_killed_learner_and_succeed
     job = example(
         "cartpole-apex",
         name,
-        # At most 500 steps a second, whatever the machine: the processors are the new pods', and the end comes after.
-        env={"id": ENV},
+        # At most 100 steps a second until it may hurry: the processors are the new pods', and the end comes after.
+        env={"id": ENV, "kwargs": {"seconds": 0.01}},
         code={"configMap": {"name": CONFIG_MAP}},
-        config__timesteps_per_iteration=500,
+        config__timesteps_per_iteration=200,
+        config__learning_starts=500,
         rollouts={"replicas": 1},
         replay={"replicas": 1},
         learners={"replicas": 2},
-        stop={"envSteps": 20_000},
+        stop={"envSteps": 40_000},
         checkpoint={"everySeconds": 10},
     )
     kube.apply(config_map(), job)
-    kube.wait_steps(name, 3000, timeout=300)
+    kube.wait_steps(name, 1000, timeout=300)
     roles = {role["name"]: role["desired"] for role in kube.job(name)["status"]["roles"]}
     assert roles == {"head": 1, "rollouts": 1, "replay": 1, "learners": 2}
     head = kube.pods(name, "head")[0]["metadata"]["name"]
@@ -60,6 +61,7 @@ def test_ape_x_goes_on_over_a_killed_replay_pod_and_a_killed_learner_and_succeed
     lose("replay", both_shards)
     lose("learners", lambda now: now.get("num_learners_lost", 0) >= 1)
 
+    kube.kubectl("exec", kube.pods(name, "rollouts")[0]["metadata"]["name"], "--", "touch", HURRY)
     finished = kube.wait_finished(name, timeout=300)
     assert condition(finished, "Succeeded") == "True"
-    assert progress(finished)["envSteps"] >= 20_000
+    assert progress(finished)["envSteps"] >= 40_000

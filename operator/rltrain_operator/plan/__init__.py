@@ -55,7 +55,7 @@ def make_plan(view: JobView, seen: Observed, config: OperatorConfig, token: str)
     if head := next((each for each in own if each.role == names.HEAD and each.finished), None):
         return visit.finish(head)
     if view.suspended:
-        return visit.suspend()
+        return visit.suspend(problems)
     if job is not None and visit.past_deadline(job):
         return visit.give_up(job)
     return visit.go_on(problems)

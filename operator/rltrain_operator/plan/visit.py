@@ -20,6 +20,7 @@ POD_GRACE = timedelta(seconds=4)
 """How long a cluster may be unready before its pods are looked at."""
 CLASH_SECONDS = 1.0
 """Until the next try when a namesake's child is in the way: nothing watches most of them."""
+ACCEPTED = Verdict("True", "Accepted", "The manifest is valid.")
 
 _PASSED = frozenset(
     {"Creating", "NamesakeTerminating", "ChildRefused", "InvalidManifest", "InvalidTemplate", "Finished", "NoPods"}
@@ -71,7 +72,7 @@ class Visit:
             done = Verdict("False", "Failed", "The job failed.")
         return self._end(done, failed, tuple(job for job in self.own if job is not head))
 
-    def suspend(self) -> Plan:
+    def suspend(self, problems: InvalidManifest | None) -> Plan:
         """No pods. The head leaves first, for its driver saves a checkpoint; then whatever serves it does."""
         there = [job for job in self.seen.jobs if job.owner == self.view.uid]
         head = next((job for job in there if job.role == names.HEAD), None)
@@ -84,7 +85,7 @@ class Visit:
             resting = Verdict("False", "Suspended", f"spec.suspend is true. {later} once it is false.")
         verdicts: dict[ConditionType, Verdict] = {
             **NOT_STARTED,
-            "Accepted": Verdict("True", "Accepted", "The manifest is valid."),
+            "Accepted": ACCEPTED if problems is None else self._accepted(problems),
             "ClusterReady": Verdict("False", "NoPods", "The job is suspended: it has no pods."),
             "Training": resting,
         }
@@ -165,9 +166,8 @@ class Visit:
     def _accepted(self, problems: InvalidManifest | None) -> Verdict:
         if problems is not None:
             message = "\n".join(str(problem) for problem in problems.problems)
-            return Verdict(
-                "False", "InvalidManifest", f"The job goes on as it was: the edited manifest isn't valid.\n{message}"
-            )
+            words = f"The edited manifest isn't valid, so the job stays as it was.\n{message}"
+            return Verdict("False", "InvalidManifest", words)
         for refusal in self.seen.refusals:
             if refusal.code in (400, 422):
                 words = f"The API server refuses {refusal.kind} {refusal.name}: {refusal.message}"
@@ -175,7 +175,7 @@ class Visit:
         if self._changed:
             words = "The job goes on as it was made: delete it and create it again for the edited manifest."
             return Verdict("True", "ChangeNeedsRecreate", words)
-        return Verdict("True", "Accepted", "The manifest is valid.")
+        return ACCEPTED
 
     def _cluster(self) -> Verdict:
         """The ClusterReady condition."""
@@ -231,9 +231,7 @@ class Visit:
         before = self.view.condition("Accepted")
         accepted = Verdict("True", before.get("reason", "Accepted"), before.get("message", "The manifest is valid."))
         verdicts: dict[ConditionType, Verdict] = {
-            "Accepted": accepted
-            if before.get("status") == "True"
-            else Verdict("True", "Accepted", "The manifest is valid."),
+            "Accepted": accepted if before.get("status") == "True" else ACCEPTED,
             "ClusterReady": over,
             "Training": over,
             "Succeeded": succeeded,

@@ -110,6 +110,8 @@ def test_a_finished_job_is_final_and_an_invalid_one_is_suspended_all_the_same() 
     world.edit(suspend=True, seed="seven")
     head, rollouts = ready_jobs()
     assert world.visit(head, rollouts).retire == (head,)
+    assert world.said("Accepted") == ("False", "InvalidManifest")
+    assert "seed" in world.condition("Accepted")["message"]
 
     done = training_world()
     done.edit(suspend=True)
