@@ -102,6 +102,15 @@ def test_conditions_and_roles_are_lists_by_name() -> None:
     assert status["roles"]["x-kubernetes-list-map-keys"] == ["name"]
 
 
+def test_scale_subresource_reads_fields_that_there_are() -> None:
+    version = crd()["spec"]["versions"][0]
+    for path in version["subresources"]["scale"].values():
+        schema = SCHEMA
+        for name in path.strip(".").split("."):
+            schema = schema["properties"][name]
+        assert schema["type"] == ("string" if path.endswith("selector") else "integer")
+
+
 def test_columns_tell_the_story() -> None:
     columns = crd()["spec"]["versions"][0]["additionalPrinterColumns"]
     assert [column["name"] for column in columns] == ["Plan", "State", "Steps", "Return", "Ready", "Age"]

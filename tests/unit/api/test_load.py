@@ -153,6 +153,23 @@ class TestProblemsOfCase15:
         assert (found.path, found.line) == ("spec.workers.minReplicas", 10)
 
     @pytest.mark.parametrize(
+        ("rollouts", "path", "words"),
+        [
+            ("{replicas: 2, minReplicas: 3}", "minReplicas", "must not exceed replicas"),
+            ("{minReplicas: 1}", "minReplicas", "must not exceed replicas (0)"),
+            ("{replicas: 4, maxReplicas: 3}", "maxReplicas", "must not be less than replicas"),
+            ("{replicas: 4, autoscale: true}", "autoscale", "needs maxReplicas"),
+            ("{replicas: 0, maxReplicas: 3, autoscale: true}", "autoscale", "at least 1"),
+        ],
+    )
+    def test_rollouts_out_of_their_bounds_are_refused(
+        self, problems: Problems, rollouts: str, path: str, words: str
+    ) -> None:
+        (found,) = problems(manifest(f"rollouts: {rollouts}"))
+        assert found.path == f"spec.rollouts.{path}"
+        assert words in found.message
+
+    @pytest.mark.parametrize(
         ("plan", "words"),
         [
             ("apex", "did you mean Apex"),

@@ -22,6 +22,13 @@ COLUMNS: Final = (
     ("Age", "date", ".metadata.creationTimestamp"),
 )
 
+SCALE: Final = {
+    "specReplicasPath": ".spec.rollouts.replicas",
+    "statusReplicasPath": ".status.rollouts",
+    "labelSelectorPath": ".status.selector",
+}
+"""Of `kubectl scale` and autoscalers."""
+
 
 def crd() -> Schema:
     """The CustomResourceDefinition as it is applied."""
@@ -30,7 +37,7 @@ def crd() -> Schema:
         "served": True,
         "storage": True,
         "schema": {"openAPIV3Schema": _root()},
-        "subresources": {"status": {}},
+        "subresources": {"status": {}, "scale": SCALE},
         "additionalPrinterColumns": [{"name": n, "type": t, "jsonPath": path} for n, t, path in COLUMNS],
     }
     return {
@@ -138,6 +145,23 @@ def _relations(spec: Schema) -> None:
             "[has(self.configMap), has(self.claim), has(self.uri)].filter(given, given).size() == 1",
             "give exactly one of configMap, claim and uri",
         )
+    ]
+    spec["rollouts"]["x-kubernetes-validations"] = [
+        _rule(
+            "!has(self.minReplicas) || !has(self.replicas) || self.minReplicas <= self.replicas",
+            "minReplicas must not exceed replicas",
+            ".minReplicas",
+        ),
+        _rule(
+            "!has(self.maxReplicas) || !has(self.replicas) || self.maxReplicas >= self.replicas",
+            "maxReplicas must not be less than replicas",
+            ".maxReplicas",
+        ),
+        _rule(
+            "!self.autoscale || has(self.maxReplicas) && (!has(self.replicas) || self.replicas > 0)",
+            "autoscale needs maxReplicas, and replicas of at least 1 to begin with",
+            ".autoscale",
+        ),
     ]
     spec["workers"]["x-kubernetes-validations"] = [
         _rule(

@@ -50,6 +50,13 @@ class Progress(Model):
     steps_per_second: float | None = None
     workers_healthy: int = 0
     workers_wanted: int = 0
+    """As the driver has read in the job's manifest last: pods beyond them may go, and nobody misses them."""
+    rollouts_proposed: int | None = None
+    """With `rollouts.autoscale`: the replicas that suit the learner, once they have been measured.
+
+    Within the bounds and at most one away from `workersWanted`. The driver itself goes by the manifest alone: whoever
+    follows the proposal writes it there, as `rollouts.replicas`.
+    """
     eta_seconds: float | None = None
     """Seconds to the nearest step or time criterion at the present speed."""
     stop_reason: str | None = None
@@ -85,6 +92,10 @@ class JobStatus(Model):
     start_time: str | None = None
     completion_time: str | None = None
     conditions: list[Condition] = []
+    rollouts: int | None = None
+    """Rollout pods that there are, for the scale subresource."""
+    selector: str | None = None
+    """Which pods those are, as a label selector in one string."""
     roles: list[RoleStatus] = []
     progress: Progress | None = None
     checkpoint: CheckpointStatus | None = None
