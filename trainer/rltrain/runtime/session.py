@@ -37,6 +37,8 @@ def prepare_environment() -> None:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     # By itself Ray gives all actors a niceness of 15: replay shards would starve beside anything else that runs.
     os.environ.setdefault("RAY_worker_niceness", "0")
+    # The control store would keep a record of each of the last 100,000 calls, a fifth of a gigabyte after minutes.
+    os.environ.setdefault("RAY_task_events_report_interval_ms", "0")
 
 
 @contextmanager
