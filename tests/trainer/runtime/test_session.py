@@ -4,13 +4,15 @@ import os
 
 from rltrain.flow.ray_backend import RayBackend
 
+SETTING = "RAY_task_events_report_interval_ms"
+
 
 class _Member:
     """Stands for any actor."""
 
 
 def report_interval(_: _Member) -> str | None:
-    return os.environ.get("RAY_task_events_report_interval_ms")
+    return os.environ.get(SETTING)
 
 
 def test_no_process_reports_each_call_to_rays_control_store_which_would_keep_them_all(ray_backend: RayBackend) -> None:
