@@ -106,6 +106,10 @@ crd: $(VENV)/installed ## write the CRD made from the models to crds/ and into t
 	$(BIN)/rltrain crd > crds/rltrain.dev_rltrainingjobs.yaml
 	mkdir -p charts/rltrain/files && cp crds/rltrain.dev_rltrainingjobs.yaml charts/rltrain/files/crd.yaml
 
+.PHONY: chart
+chart: $(VENV)/installed ## after a change of the chart: its snapshots, its table of values, the comments in values.yaml
+	PYTHONPATH=tests $(BIN)/python -m chart
+
 .PHONY: format
 format: $(VENV)/installed ## format the code
 	$(BIN)/ruff format .

@@ -1,30 +1,15 @@
 """The chart as Helm renders it."""
 
-import json
-import subprocess
 from pathlib import Path
-from typing import Any
 
 import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
 from ruamel.yaml import YAML
 
+from chart.rendering import CHART, CRD, SNAPSHOTS, Object, helm, render, sets, snapshot, values, values_of
+
 pytestmark = pytest.mark.cluster  # Helm is one of the test cluster's parts
-
-ROOT = Path(__file__).parents[2]
-CHART = ROOT / "charts/rltrain"
-HELM = ROOT / ".cluster/bin/helm"
-Object = dict[str, Any]
-
-
-def helm(*args: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([str(HELM), *args], capture_output=True, text=True, timeout=60)
-
-
-def render(*args: str, release: str = "rltrain", chart: Path = CHART) -> list[Object]:
-    done = helm("template", release, str(chart), "--namespace", "system", "--kube-version", "1.36.0", *args)
-    assert done.returncode == 0, done.stderr
-    return [made for made in YAML(typ="safe", pure=True).load_all(done.stdout) if made]
+EACH_SET = pytest.mark.parametrize("name", sets())
 
 
 def one(objects: list[Object], kind: str) -> Object:
@@ -32,21 +17,40 @@ def one(objects: list[Object], kind: str) -> Object:
     return found
 
 
-def values(**changes: Any) -> tuple[str, ...]:
-    return tuple(word for key, value in changes.items() for word in ("--set-json", f"{key}={json.dumps(value)}"))
-
-
-def test_lint_finds_nothing() -> None:
-    done = helm("lint", "--strict", str(CHART))
+@EACH_SET
+def test_lint_finds_nothing(name: str) -> None:
+    done = helm("lint", "--strict", CHART, *values_of(name))
 
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("namespaces", [[], ["team-a", "team-b"]])
-def test_every_object_is_one_that_kubernetes_knows(namespaces: list[str]) -> None:
-    for made in render(*values(watchNamespaces=namespaces)):
-        if made["kind"] != "CustomResourceDefinition":
+@EACH_SET
+def test_every_object_is_one_that_kubernetes_knows(name: str) -> None:
+    for made in render(*values_of(name)):
+        if made["kind"] != CRD:
             kubernetes_validate.validate(made, "1.36", strict=True)
+
+
+@EACH_SET
+def test_what_a_values_set_makes_changes_only_on_purpose(name: str) -> None:
+    """After a change on purpose: `make chart`, and read the difference."""
+    assert (SNAPSHOTS / f"{name}.yaml").read_text() == snapshot(name)
+
+
+def test_every_snapshot_is_of_a_values_set() -> None:
+    assert sorted(path.stem for path in SNAPSHOTS.iterdir()) == sets()
+
+
+def operator_of(objects: list[Object]) -> Object:
+    (container,) = one(objects, "Deployment")["spec"]["template"]["spec"]["containers"]
+    found: Object = container
+    return found
+
+
+def images(objects: list[Object]) -> tuple[str, str]:
+    """The operator's, and the one that it gives to jobs."""
+    env = {entry["name"]: entry.get("value") for entry in operator_of(objects)["env"]}
+    return operator_of(objects)["image"], env["RLTRAIN_TRAINER_IMAGE"]
 
 
 def test_operator_passes_the_restricted_standard_and_runs_alone() -> None:
@@ -68,7 +72,7 @@ def test_operator_passes_the_restricted_standard_and_runs_alone() -> None:
 
 
 def test_misspelt_value_is_refused_by_its_name() -> None:
-    done = helm("template", "x", str(CHART), "--set", "leaderElectoin.enabled=true")
+    done = helm("template", "x", CHART, "--set", "leaderElectoin.enabled=true")
 
     assert done.returncode != 0
     assert "leaderElectoin" in done.stderr
@@ -78,20 +82,22 @@ def test_names_follow_the_release_or_what_the_user_says() -> None:
     assert one(render(release="prod"), "Deployment")["metadata"]["name"] == "prod-rltrain"
     assert one(render(release="rltrain"), "Deployment")["metadata"]["name"] == "rltrain"
     for made in render(*values(fullnameOverride="mine")):
-        if made["kind"] != "CustomResourceDefinition":
+        if made["kind"] != CRD:
             assert made["metadata"]["name"] == "mine"
 
 
-def test_chart_works_below_another_chart_with_global_values(tmp_path: Path) -> None:
+def test_chart_works_below_another_chart_whose_global_values_it_takes(tmp_path: Path) -> None:
     parent = tmp_path / "parent"
     (parent / "charts").mkdir(parents=True)
     (parent / "Chart.yaml").write_text("apiVersion: v2\nname: parent\nversion: 1.0.0\n")
     (parent / "charts/rltrain").symlink_to(CHART)
 
-    objects = render("--set", "global.x=1,rltrain.workers=3", chart=parent)
+    plain = render("--set", "global.x=1,rltrain.workers=3", chart=parent)
+    mirrored = render("--set", "global.x=1,global.imageRegistry=mirror.example", chart=parent)
 
-    env = one(objects, "Deployment")["spec"]["template"]["spec"]["containers"][0]["env"]
-    assert {"name": "RLTRAIN_WORKERS", "value": "3"} in env
+    assert {"name": "RLTRAIN_WORKERS", "value": "3"} in operator_of(plain)["env"]
+    assert images(plain)[0].startswith("rltrain-operator:")
+    assert images(mirrored)[0].startswith("mirror.example/rltrain-operator:")
 
 
 def test_rights_are_those_of_the_watched_namespaces_alone() -> None:
@@ -109,14 +115,14 @@ def test_rights_are_those_of_the_watched_namespaces_alone() -> None:
 def test_definition_is_kept_on_uninstall_unless_told_otherwise() -> None:
     keep = {"helm.sh/resource-policy": "keep"}
 
-    assert one(render(), "CustomResourceDefinition")["metadata"]["annotations"] == keep
-    gone = one(render(*values(crds={"keep": False})), "CustomResourceDefinition")
+    assert one(render(), CRD)["metadata"]["annotations"] == keep
+    gone = one(render(*values(crds={"keep": False})), CRD)
     assert "annotations" not in gone["metadata"]
-    assert not [made for made in render(*values(crds={"install": False})) if made["kind"].startswith("Custom")]
+    assert not [made for made in render(*values(crds={"install": False})) if made["kind"] == CRD]
 
 
 def test_definition_survives_helm_as_it_is() -> None:
-    rendered = one(render(), "CustomResourceDefinition")
+    rendered = one(render(), CRD)
 
     models = YAML(typ="safe", pure=True).load((CHART / "files/crd.yaml").read_text())
     assert rendered["spec"] == models["spec"]
@@ -131,12 +137,45 @@ def test_account_of_the_users_own_is_used_and_none_is_made() -> None:
 
 
 def test_images_are_the_charts_version_unless_given() -> None:
-    def images(objects: list[Object]) -> tuple[str, str]:
-        container = one(objects, "Deployment")["spec"]["template"]["spec"]["containers"][0]
-        env = {entry["name"]: entry.get("value") for entry in container["env"]}
-        return container["image"], env["RLTRAIN_TRAINER_IMAGE"]
-
     version = YAML(typ="safe").load((CHART / "Chart.yaml").read_text())["appVersion"]
     assert images(render()) == (f"rltrain-operator:{version}", f"rltrain-trainer:{version}")
     given = values(image={"reference": "a@sha256:1"}, trainerImage={"reference": "b:2"})
     assert images(render(*given)) == ("a@sha256:1", "b:2")
+
+
+@pytest.mark.parametrize(
+    ("reference", "mirrored"),
+    [
+        ("rltrain:1", "m.example:5000/rl/rltrain:1"),
+        ("library/rltrain:1", "m.example:5000/rl/library/rltrain:1"),
+        ("r.example/rltrain@sha256:1", "m.example:5000/rl/rltrain@sha256:1"),
+        ("localhost/a/rltrain:1", "m.example:5000/rl/a/rltrain:1"),
+        ("10.0.0.1:5000/rltrain:1", "m.example:5000/rl/rltrain:1"),
+    ],
+)
+def test_registry_for_all_stands_for_the_one_that_an_image_names(reference: str, mirrored: str) -> None:
+    image = {"reference": reference}
+    everywhere = {"imageRegistry": "m.example:5000/rl/"}
+
+    assert images(render(*values(image=image, trainerImage=image, **{"global": everywhere}))) == (mirrored, mirrored)
+
+
+def test_labels_of_the_users_reach_every_object_and_replace_none_of_the_charts() -> None:
+    own = {"app.kubernetes.io/name": "other", "team": "a"}
+    objects = render(*values(commonLabels=own, commonAnnotations={"b": "c"}, podLabels=own))
+
+    for made in objects:
+        assert made["metadata"]["labels"]["team"] == "a"
+        assert made["metadata"]["annotations"]["b"] == "c"
+    deployment = one(objects, "Deployment")["spec"]
+    assert deployment["selector"]["matchLabels"].items() <= deployment["template"]["metadata"]["labels"].items()
+
+
+def test_policy_of_the_operators_pod_lets_nobody_in_unless_told() -> None:
+    assert not [made for made in render() if made["kind"] == "NetworkPolicy"]
+
+    closed = one(render(*values(networkPolicy={"enabled": True})), "NetworkPolicy")["spec"]
+    selected = one(render(), "Deployment")["spec"]["template"]["metadata"]["labels"]
+    assert closed["podSelector"]["matchLabels"].items() <= selected.items()
+    assert closed["ingress"] == []
+    assert closed["policyTypes"] == ["Ingress"]

@@ -1,60 +1,45 @@
 """Every value is described, checked and read; the operator may do what it does and no more."""
 
-import json
 import re
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 from ruamel.yaml import YAML
 
+from chart.reference import SCHEMA, commented, described, given, with_table
+from chart.rendering import CHART, ROOT
 from rltrain_operator.runtime import kinds
 from rltrain_operator.runtime.settings import parse
 
-ROOT = Path(__file__).parents[2]
-CHART = ROOT / "charts/rltrain"
 TEMPLATES = {path.name: path.read_text() for path in sorted((CHART / "templates").iterdir())}
-SCHEMA: dict[str, Any] = json.loads((CHART / "values.schema.json").read_text())
-VALUES: dict[str, Any] = YAML(typ="safe").load((CHART / "values.yaml").read_text())
-
-
-def described(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each key of the schema with its own part of it."""
-    for key, part in schema.get("properties", {}).items():
-        yield f"{path}{key}", part
-        yield from described(part, f"{path}{key}.")
-
-
-def given(values: dict[str, Any], path: str = "") -> Iterator[str]:
-    """Each key of the values; a map that is free in the schema ends the path."""
-    parts = dict(described(SCHEMA))
-    for key, value in values.items():
-        yield f"{path}{key}"
-        if isinstance(value, dict) and "properties" in parts[f"{path}{key}"]:
-            yield from given(value, f"{path}{key}.")
 
 
 def test_schema_and_values_have_the_same_keys() -> None:
-    assert {key for key, _ in described(SCHEMA)} - {"global"} == set(given(VALUES))
+    assert {key for key, _ in described()} == {key for key, _ in given()}
 
 
 def test_every_key_is_described_and_no_closed_object_takes_others() -> None:
     assert SCHEMA["additionalProperties"] is False
-    for key, part in described(SCHEMA):
+    for key, part in described():
         assert part["description"].endswith("."), key
-        if "properties" in part:
+        if "properties" in part and key != "global":  # a parent chart shares it with others
             assert part["additionalProperties"] is False, key
+
+
+def test_comments_and_table_say_what_the_schema_says() -> None:
+    """`make chart` writes them."""
+    for name, write in (("values.yaml", commented), ("README.md", with_table)):
+        text = (CHART / name).read_text()
+        assert write(text) == text
 
 
 def test_every_key_is_read_by_a_template() -> None:
     text = "".join(TEMPLATES.values())
-    for key, part in described(SCHEMA):
-        if "properties" not in part and key != "global":
+    for key, part in described():
+        if "properties" not in part:
             assert re.search(rf"\.Values\.{re.escape(key)}\b", text), f"{key} is read by no template"
 
 
 def test_every_key_that_a_template_reads_is_in_the_schema() -> None:
-    keys = {key for key, _ in described(SCHEMA)}
+    keys = {key for key, _ in described()}
     for name, text in TEMPLATES.items():
         for read in re.findall(r"\.Values\.([A-Za-z.]+)", text):
             assert read in keys, f"{name} reads {read}"

@@ -17,11 +17,21 @@ app.kubernetes.io/name: {{ include "rltrain.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
+{{/* Of every object; the chart's own can't be replaced. */}}
 {{- define "rltrain.labels" -}}
-{{ include "rltrain.selector" . }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- $own := include "rltrain.selector" . | fromYaml }}
+{{- $_ := set $own "app.kubernetes.io/version" .Chart.AppVersion }}
+{{- $_ := set $own "app.kubernetes.io/managed-by" .Release.Service }}
+{{- $_ := set $own "helm.sh/chart" (printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_") }}
+{{- merge $own .Values.commonLabels | toYaml }}
+{{- end }}
+
+{{/* Labels and annotations of an object whose annotations are all its users'. */}}
+{{- define "rltrain.metadata" -}}
+labels: {{- include "rltrain.labels" . | nindent 2 }}
+{{- with .Values.commonAnnotations }}
+annotations: {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end }}
 
 {{- define "rltrain.serviceAccount" -}}
@@ -30,6 +40,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- else }}
 {{- default "default" .Values.serviceAccount.name }}
 {{- end }}
+{{- end }}
+
+{{/* An image of the project: (list root reference name). Where there is a registry for all, it stands for the image's own. */}}
+{{- define "rltrain.image" -}}
+{{- $root := index . 0 }}
+{{- $reference := index . 1 | default (printf "%s:%s" (index . 2) $root.Chart.AppVersion) }}
+{{- with $root.Values.global.imageRegistry }}
+{{- $reference = printf "%s/%s" (trimSuffix "/" .) (regexReplaceAll "^(localhost|[^/]*[.:][^/]*)/" $reference "") }}
+{{- end }}
+{{- $reference }}
 {{- end }}
 
 {{/* Exactly what the operator does, and what it grants to the jobs' heads. */}}
