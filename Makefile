@@ -8,6 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 TESTBED := PYTHONPATH=tests $(BIN)/python -m testbed
 UV_VERSION = $(shell sed -n 's/^uv==\([0-9.]*\).*/\1/p' requirements/dev.txt)
+PIP_AUDIT_VERSION := 2.10.1
 export KUBECONFIG_TESTBED := $(CURDIR)/.cluster/kubeconfig
 # Where set, each of the many processes that tests start compiles torch anew, for seconds.
 unexport PYTHONDONTWRITEBYTECODE
@@ -123,6 +124,12 @@ lock: ## write the lock files in requirements/ anew (the images' are cut from th
 	$(COMPILE) --extra dev -o requirements/dev.txt
 	$(COMPILE) --extra trainer -c requirements/dev.txt -o requirements/trainer.txt
 	$(COMPILE) --extra operator -c requirements/dev.txt -o requirements/operator.txt
+
+.PHONY: audit
+audit: $(VENV)/installed ## ask the public database of advisories about each package in the lock files
+	for file in requirements/*.txt; do \
+		$(BIN)/uv tool run "pip-audit@$(PIP_AUDIT_VERSION)" --strict --require-hashes --disable-pip -r "$$file"; \
+	done
 
 .PHONY: clean
 clean: ## remove the environment, caches and runs
