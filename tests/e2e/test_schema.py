@@ -126,6 +126,31 @@ def test_local_and_cluster_read_the_same_job(verb: tuple[str, ...]) -> None:
     assert load_text(json.dumps(job)).job == load_text(text).job
 
 
+@pytest.mark.parametrize(
+    ("field", "edit"),
+    [
+        ("env.id", {"env": {"id": "Acrobot-v1"}}),
+        ("checkpoint.storage", {"checkpoint": {"storage": {"claim": "another"}}}),
+        ("config.model", {"config": {"model": {"fcnet_hiddens": [8]}}}),
+        ("config.dueling", {"config": {"dueling": None}}),
+        (None, {"config": {"lr": 0.1}, "seed": 3, "rollouts": {"replicas": 7}}),
+    ],
+)
+def test_what_a_checkpoint_rests_on_cannot_be_changed_once_a_driver_has_begun(field: str | None, edit: Any) -> None:
+    name = "schema-fixed"
+    KUBE.kubectl("create", "-f", "-", stdin=manifest("config: {dueling: true}", name=name))
+    try:
+        merge = ["patch", names.SHORT_NAME, name, "--type=merge", "--dry-run=server", "-p"]
+        assert KUBE.run(*merge, json.dumps({"spec": edit})).returncode == 0, "nothing to lose yet"
+        begun = {"status": {"progress": {"phase": "Starting", "attempt": 1, "updatedAt": "2026-11-30T12:00:00Z"}}}
+        KUBE.kubectl("patch", names.SHORT_NAME, name, "--type=merge", "--subresource=status", "-p", json.dumps(begun))
+        done = KUBE.run(*merge, json.dumps({"spec": edit}))
+        assert (f"spec.{field} can't be changed" in done.stderr) == (field is not None), done.stderr
+        assert (done.returncode != 0) == (field is not None)
+    finally:
+        KUBE.delete(names.PLURAL, name)
+
+
 def test_unquoted_scalars_are_read_as_kubectl_reads_them_or_refused() -> None:
     texts = _SCALARS.split()
     # Objects of one key each: kubectl itself drops nulls from objects when it applies.

@@ -9,15 +9,18 @@ from rltrain.api import names
 from rltrain.api.errors import InvalidManifest
 from rltrain.api.job import RLTrainingJob
 from rltrain_operator.plan.accept import accept
-from rltrain_operator.plan.actions import CREATE_ONLY, Plan, child_key, job_names
+from rltrain_operator.plan.actions import CREATE_ONLY, Change, Plan, child_key, job_names
+from rltrain_operator.plan.clean_up import left_over
 from rltrain_operator.plan.conditions import Event
 from rltrain_operator.plan.diagnosis import wants_events
 from rltrain_operator.plan.observed import ChildJob, ChildKey, JobView, Observed, PodReport, Refusal, to_time
+from rltrain_operator.plan.sizes import followed
 from rltrain_operator.plan.visit import Visit
 from rltrain_operator.render import Object, OperatorConfig, render, token_secret
 
 __all__ = [
     "CREATE_ONLY",
+    "Change",
     "ChildJob",
     "ChildKey",
     "Event",
@@ -48,7 +51,7 @@ def make_plan(view: JobView, seen: Observed, config: OperatorConfig, token: str)
     if seen.pods is not None and seen.pods.namespace_ends:
         # Its pods wait for others, which can't be made any more, or for their Jobs to go.
         return Plan(delete=own)
-    job, desired, problems = _read(view, config, token)
+    job, desired, problems = _read(view, own, config, token)
     visit = Visit(view, seen, own, job, desired)
     if problems is not None and not own:
         return visit.invalid(problems)
@@ -56,16 +59,18 @@ def make_plan(view: JobView, seen: Observed, config: OperatorConfig, token: str)
         return visit.finish(head)
     if view.suspended:
         return visit.suspend(problems)
+    if visit.is_to_restart:
+        return visit.restart()
     if job is not None and visit.past_deadline(job):
         return visit.give_up(job)
     return visit.go_on(problems)
 
 
 def _read(
-    view: JobView, config: OperatorConfig, token: str
+    view: JobView, own: tuple[ChildJob, ...], config: OperatorConfig, token: str
 ) -> tuple[RLTrainingJob | None, list[Object], InvalidManifest | None]:
     try:
-        job, children = _rendered(json.dumps([view.identity, view.spec]), config)
+        job, children = _rendered(json.dumps([view.identity, followed(view, own)]), config)
         return job, [token_secret(job, config, token), *children], None
     except InvalidManifest as error:
         return None, [], error
@@ -79,9 +84,8 @@ def _rendered(text: str, config: OperatorConfig) -> tuple[RLTrainingJob, tuple[O
 
 
 def _tidy(view: JobView, own: tuple[ChildJob, ...], now: datetime) -> Plan:
-    """A finished job stays as it is; the head's Job is kept for its logs, unless it never came to anything."""
-    hopeless = view.condition("Failed").get("reason") == "StartupDeadlineExceeded"
-    plan = Plan(delete=tuple(job for job in own if hopeless or job.role != names.HEAD))
+    """A finished job stays as it is, with those of its pods that are to be kept."""
+    plan = Plan(delete=left_over(view, own))
     if view.ttl_seconds is None:
         return plan
     left = view.ttl_seconds - (now - to_time(view.status["completionTime"])).total_seconds()

@@ -1,5 +1,6 @@
 """What a visit leads to."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rltrain.api import names
@@ -12,6 +13,19 @@ CREATE_ONLY = frozenset({"Secret", "PersistentVolumeClaim"})
 
 
 @dataclass(frozen=True)
+class Change:
+    """Fields of a Job's spec to set while it runs.
+
+    Attributes:
+        job: the Job.
+        spec: the fields.
+    """
+
+    job: ChildJob
+    spec: Mapping[str, int]
+
+
+@dataclass(frozen=True)
 class Plan:
     """What to do about a job, and what to say.
 
@@ -19,6 +33,8 @@ class Plan:
         status: our part of the job's status; None leaves it alone.
         create: children to make where there is none of the name.
         apply: children to apply, in this order.
+        change: what to set in Jobs that are there.
+        rehearse: Jobs to be; unless the API server would take them all, nothing is done.
         delete: Jobs to delete, with their pods.
         retire: the same for Jobs that stay to be seen until their pods are gone.
         remove: delete the job itself.
@@ -30,6 +46,8 @@ class Plan:
     status: Object | None = None
     create: tuple[Object, ...] = ()
     apply: tuple[Object, ...] = ()
+    change: tuple[Change, ...] = ()
+    rehearse: tuple[Object, ...] = ()
     delete: tuple[ChildJob, ...] = ()
     retire: tuple[ChildJob, ...] = ()
     remove: bool = False

@@ -67,7 +67,7 @@ _QUIET = {
     "Resuming",
 }
 """Reasons of what simply takes its time, or is told by another condition."""
-_WANTED = {"Suspended"}
+_WANTED = {"Suspended", "Restarting"}
 """Reasons of what somebody has asked for."""
 
 
@@ -85,6 +85,6 @@ def events(view: JobView, made: list[Object]) -> tuple[Event, ...]:
             continue
         good = condition["status"] == ("True" if condition["type"] in {*_GOOD, "Accepted"} else "False")
         good = good or condition["reason"] in _WANTED
-        warn = not good or condition["reason"] == "ChangeNeedsRecreate"
+        warn = not good or condition["reason"] == "ChangeNeedsRestart"
         told.append(Event("Warning" if warn else "Normal", condition["reason"], condition["message"]))
     return tuple(told)

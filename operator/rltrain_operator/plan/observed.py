@@ -47,6 +47,13 @@ class JobView(SeenJob):
         ttl = policy.get("ttlSecondsAfterFinished") if isinstance(policy, dict) else None
         return float(ttl) if isinstance(ttl, int) and not isinstance(ttl, bool) else None
 
+    def clean_up_rule(self, *, failed: bool) -> str:
+        """`runPolicy.cleanUp` for such an end; the default where it can't be read, as for the time to live."""
+        policy = (self.spec or {}).get("runPolicy")
+        rules = policy.get("cleanUp") if isinstance(policy, dict) else None
+        rule = rules.get("onFailure" if failed else "onSuccess") if isinstance(rules, dict) else None
+        return rule if rule in ("All", "Nothing") else "AllButHead"
+
     @property
     def status(self) -> Object:
         return self.raw.get("status") or {}

@@ -3,11 +3,21 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from rltrain.api import names
 from rltrain_operator.plan.conditions import Verdict, Verdicts, conditions
 from rltrain_operator.plan.observed import ChildJob, JobView, to_text
 from rltrain_operator.render import Object
 
-OWN_FIELDS = ("state", "observedGeneration", "startTime", "completionTime", "conditions", "roles")
+OWN_FIELDS = (
+    "state",
+    "observedGeneration",
+    "startTime",
+    "completionTime",
+    "conditions",
+    "roles",
+    "rollouts",
+    "selector",
+)
 
 NOT_STARTED: Verdicts = {
     "ClusterReady": Verdict("False", "Creating", "The job's pods are being made."),
@@ -48,7 +58,7 @@ def status(
         made["completionTime"] = to_text(now)
     if roles := _roles(view, jobs, final=final):
         made["roles"] = roles
-    return made
+    return made | _scale(view, jobs)
 
 
 def state(view: JobView, verdicts: Verdicts, jobs: Sequence[ChildJob]) -> str:
@@ -79,6 +89,15 @@ def _roles(view: JobView, jobs: Sequence[ChildJob], *, final: bool) -> list[Obje
         }
         for job in jobs
     ]
+
+
+def _scale(view: JobView, jobs: Sequence[ChildJob]) -> Object:
+    """What `kubectl scale` and autoscalers read of a job that has, or had, rollout pods."""
+    job = next((job for job in jobs if job.role == names.ROLLOUTS), None)
+    if job is None and "selector" not in view.status:
+        return {}
+    selector = f"{names.LABEL_JOB_UID}={view.uid},{names.LABEL_ROLE}={names.ROLLOUTS}"
+    return {"rollouts": 0 if job is None else job.count("active"), "selector": selector}
 
 
 def is_same(view: JobView, made: Object) -> bool:

@@ -27,7 +27,7 @@ def training(view: JobView, jobs: tuple[ChildJob, ...]) -> Verdict:
     if has_trained(view):
         steps = (view.status.get("checkpoint") or {}).get("envSteps")
         place = f"the checkpoint at {steps} env steps" if steps is not None else "the start, there is no checkpoint"
-        if view.condition("Training").get("reason") in ("Suspending", "Suspended", "Resuming"):
+        if view.condition("Training").get("reason") in ("Suspending", "Suspended", "Restarting", "Resuming"):
             return Verdict("False", "Resuming", f"The next head starts from {place}.")
         lost = "The next head starts" if head_ready else "The head was lost; the next one starts"
         return Verdict("False", "Recovering", f"{lost} from {place}.")

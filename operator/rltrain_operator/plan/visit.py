@@ -9,9 +9,11 @@ from rltrain.api.job import RLTrainingJob
 from rltrain.api.status import ConditionType
 from rltrain_operator.plan import outcome
 from rltrain_operator.plan.actions import CREATE_ONLY, Plan, child_key
+from rltrain_operator.plan.clean_up import leaving
 from rltrain_operator.plan.conditions import Verdict, Verdicts, events
 from rltrain_operator.plan.diagnosis import diagnose
 from rltrain_operator.plan.observed import ChildJob, JobView, Observed, to_time
+from rltrain_operator.plan.sizes import changes
 from rltrain_operator.plan.status import NOT_STARTED, is_same, status
 from rltrain_operator.plan.training import has_trained, training
 from rltrain_operator.render import ANNOTATION_HASH, Object, manifest_hash
@@ -70,16 +72,13 @@ class Visit:
         else:
             failed = outcome.failed(head, self.seen.pods)
             done = Verdict("False", "Failed", "The job failed.")
-        return self._end(done, failed, tuple(job for job in self.own if job is not head))
+        return self._end(done, failed, leaving(self.view, self.own, failed=not head.complete))
 
     def suspend(self, problems: InvalidManifest | None) -> Plan:
-        """No pods. The head leaves first, for its driver saves a checkpoint; then whatever serves it does."""
-        there = [job for job in self.seen.jobs if job.owner == self.view.uid]
-        head = next((job for job in there if job.role == names.HEAD), None)
-        retire = self.own if head is None else (head,) if head in self.own else ()
+        """No pods."""
         steps = (self.view.status.get("checkpoint") or {}).get("envSteps")
         later = "It starts" if steps is None else f"It goes on from the checkpoint at {steps} env steps"
-        if there:
+        if any(job.owner == self.view.uid for job in self.seen.jobs):
             resting = Verdict("False", "Suspending", "The driver saves a checkpoint; the pods leave, the head's first.")
         else:
             resting = Verdict("False", "Suspended", f"spec.suspend is true. {later} once it is false.")
@@ -89,7 +88,37 @@ class Visit:
             "ClusterReady": Verdict("False", "NoPods", "The job is suspended: it has no pods."),
             "Training": resting,
         }
-        return replace(self._said(verdicts, starting=has_trained(self.view)), retire=retire)
+        return replace(self._said(verdicts, starting=has_trained(self.view)), retire=self._next_to_leave)
+
+    @property
+    def is_to_restart(self) -> bool:
+        """Its pods aren't what the manifest says, and are to be: at once, or as there is nothing to lose yet."""
+        if self.job is None or not self._changed or self.seen.refusals:
+            return False
+        return self.job.spec.update_strategy == "Restart" or not has_trained(self.view)
+
+    def restart(self) -> Plan:
+        """No pods of the former manifest; those of the edited one follow once they are gone."""
+        verdicts: dict[ConditionType, Verdict] = {
+            **NOT_STARTED,
+            "Accepted": ACCEPTED,
+            "ClusterReady": Verdict("False", "NoPods", "The pods of the former manifest leave."),
+            "Training": Verdict(
+                "False",
+                "Restarting",
+                "For the edited manifest: the driver saves a checkpoint, the pods leave, and the job goes on from it.",
+            ),
+        }
+        leaving_now = self._next_to_leave
+        begins = any(job.role == names.HEAD for job in leaving_now)
+        jobs = tuple(child for child in self.desired if child["kind"] == "Job") if begins else ()
+        return replace(self._said(verdicts, starting=has_trained(self.view)), rehearse=jobs, retire=leaving_now)
+
+    @property
+    def _next_to_leave(self) -> tuple[ChildJob, ...]:
+        """The head first, for its driver saves a checkpoint; then whatever serves it."""
+        heads = [job for job in self.seen.jobs if job.owner == self.view.uid and job.role == names.HEAD]
+        return self.own if not heads else tuple(job for job in self.own if job in heads)
 
     def past_deadline(self, job: RLTrainingJob) -> bool:
         left = self._startup_left(job)
@@ -127,6 +156,7 @@ class Visit:
         missing = self._missing() if problems is None and accepted.reason == "Accepted" and not self._namesakes else ()
         return replace(
             said,
+            change=tuple(changes(self.view, self.own, self.desired)) if accepted.reason == "Accepted" else (),
             create=tuple(child for child in missing if child["kind"] in CREATE_ONLY),
             apply=tuple(child for child in missing if child["kind"] not in CREATE_ONLY),
             again_in=self._again_in(unready_for),
@@ -169,12 +199,15 @@ class Visit:
             words = f"The edited manifest isn't valid, so the job stays as it was.\n{message}"
             return Verdict("False", "InvalidManifest", words)
         for refusal in self.seen.refusals:
-            if refusal.code in (400, 422):
+            if refusal.code in (400, 422) or self._changed:
                 words = f"The API server refuses {refusal.kind} {refusal.name}: {refusal.message}"
                 return Verdict("False", "InvalidTemplate", words)
         if self._changed:
-            words = "The job goes on as it was made: delete it and create it again for the edited manifest."
-            return Verdict("True", "ChangeNeedsRecreate", words)
+            words = (
+                "The job goes on as it was made: the edited manifest holds once it is suspended and resumed, or at "
+                "once with updateStrategy: Restart."
+            )
+            return Verdict("True", "ChangeNeedsRestart", words)
         return ACCEPTED
 
     def _cluster(self) -> Verdict:
@@ -182,7 +215,7 @@ class Visit:
         if self._namesakes:
             names_ = ", ".join(job.name for job in self._namesakes)
             return Verdict("False", "NamesakeTerminating", f"Waiting for an earlier job's {names_} to be gone.")
-        for refusal in self.seen.refusals:
+        for refusal in () if self._changed else self.seen.refusals:
             child = f"{refusal.kind} {refusal.name}"
             if refusal.code == 409:
                 return Verdict("False", "NamesakeTerminating", f"Waiting for an earlier job's {child} to be gone.")

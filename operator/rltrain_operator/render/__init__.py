@@ -3,8 +3,9 @@
 import hashlib
 import json
 
+from rltrain.api import names
 from rltrain.api.errors import InvalidManifest
-from rltrain.api.job import RLTrainingJob, RunPolicy
+from rltrain.api.job import PlanSpec, RLTrainingJob, RunPolicy
 from rltrain_operator.render import claim, configmap, networkpolicy, rbac, service
 from rltrain_operator.render import secret as secrets
 from rltrain_operator.render.context import Context, Object, OperatorConfig
@@ -56,7 +57,7 @@ def render(job: RLTrainingJob, config: OperatorConfig, token: str | None = None)
         rbac.role_binding(ctx),
         networkpolicy.network_policy(ctx),
         token_secret(job, config, token) if token is not None else None,
-        _annotated(configmap.manifest(ctx), {ANNOTATION_HASH: manifest_hash(job)}),
+        _annotated(configmap.manifest(ctx), {ANNOTATION_HASH: _spec_hash(job.spec)}),
         *(configmap.defaults(ctx, view) for view in views),
         service.service(ctx),
         claim.claim(ctx),
@@ -72,15 +73,21 @@ def token_secret(job: RLTrainingJob, config: OperatorConfig, token: str) -> Obje
 
 
 def manifest_hash(job: RLTrainingJob) -> str:
-    """Hash of all that a running job can't change.
+    """Hash of all that running pods can't take: not of replicas, as long as there are some, and of the run policy."""
+    policy = RunPolicy(active_deadline_seconds=job.spec.run_policy.active_deadline_seconds)
+    free: Object = {"run_policy": policy, "suspend": False, "update_strategy": "OnResume"}
+    rollouts, workers = getattr(job.spec, names.ROLLOUTS, None), getattr(job.spec, names.WORKERS, None)
+    if rollouts is not None:
+        bounds = {"min_replicas": None, "max_replicas": None, "autoscale": False}
+        free[names.ROLLOUTS] = rollouts.model_copy(update={**bounds, "replicas": min(rollouts.replicas, 1)})
+    if workers is not None:
+        free[names.WORKERS] = workers.model_copy(update={"min_replicas": 1, "replicas": 1})
+    return _spec_hash(job.spec.model_copy(update=free))
 
-    Defaults are left out: a field that a later release adds must not look like an edit.
-    """
-    deadline = RunPolicy().startup_deadline_seconds
-    free = {"startup_deadline_seconds": deadline, "ttl_seconds_after_finished": None}
-    policy = job.spec.run_policy.model_copy(update=free)
-    fixed = job.spec.model_copy(update={"run_policy": policy})
-    return _hash(fixed.model_dump(mode="json", by_alias=True, exclude_defaults=True))
+
+def _spec_hash(spec: PlanSpec) -> str:
+    """Defaults are left out: a field that a later release adds must not look like an edit."""
+    return _hash(spec.model_dump(mode="json", by_alias=True, exclude_defaults=True))
 
 
 def _with_hash(child: Object) -> Object:

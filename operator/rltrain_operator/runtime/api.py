@@ -91,8 +91,10 @@ class Api:
         """The object without its content, which for a Secret is none of our business."""
         return await self._request("GET", kind.path(namespace, name), accept=_METADATA)
 
-    async def create(self, kind: Kind, made: Object) -> Object:
+    async def create(self, kind: Kind, made: Object, *, dry_run: bool = False) -> Object:
         params = {"fieldManager": names.OPERATOR_FIELD_MANAGER}
+        if dry_run:
+            params |= {"dryRun": "All", "fieldValidation": "Strict"}
         return await self._request("POST", kind.path(made["metadata"]["namespace"]), params=params, body=made)
 
     async def apply(self, kind: Kind, made: Object, *, subresource: str | None = None, dry_run: bool = False) -> Object:
@@ -103,6 +105,13 @@ class Api:
         metadata = made["metadata"]
         path = kind.path(metadata["namespace"], metadata["name"], subresource)
         return await self._request("PATCH", path, params=params, body=made, content_type="application/apply-patch+yaml")
+
+    async def patch(self, kind: Kind, namespace: str, name: str, uid: str, fields: Object) -> Object:
+        """Set fields of this very object, and leave the rest."""
+        params = {"fieldManager": names.OPERATOR_FIELD_MANAGER, "fieldValidation": "Strict"}
+        body = {**fields, "metadata": {"uid": uid}}
+        path = kind.path(namespace, name)
+        return await self._request("PATCH", path, params=params, body=body, content_type="application/merge-patch+json")
 
     async def delete(self, kind: Kind, namespace: str, name: str, uid: str, *, after_its_own: bool = False) -> None:
         """Delete this very object, and what it owns after it; or before it, so that it is there until they are gone."""

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from rltrain_operator.plan import ChildJob, ChildKey, JobView, Plan, Refusal, child_key
+from rltrain_operator.plan import Change, ChildJob, ChildKey, JobView, Plan, Refusal, child_key
 from rltrain_operator.render import ANNOTATION_HASH, Object
 from rltrain_operator.runtime.api import Api, ApiError
 from rltrain_operator.runtime.kinds import CHILDREN, JOB
@@ -39,10 +39,16 @@ class Executor:
         Raises:
             JobGone: nothing is to be made any more.
         """
+        for child in plan.rehearse:
+            if refusal := await self._rehearse(child):
+                return (refusal,)
         for job in plan.delete:
             await self._delete(view, job)
         for job in plan.retire:
             await self._delete(view, job, after_its_own=True)
+        for change in plan.change:
+            if refusal := await self._change(view, change):
+                return (refusal,)
         for child in plan.apply:
             if child["kind"] == JOB.name and (refusal := await self._apply(view, child, dry_run=True)):
                 return (refusal,)
@@ -60,6 +66,26 @@ class Executor:
         except ApiError as error:
             if error.code not in (404, 409):
                 raise
+
+    async def _rehearse(self, child: Object) -> Refusal | None:
+        """Whether a Job would be taken, while one of its name is there."""
+        metadata = {key: value for key, value in child["metadata"].items() if key != "name"}
+        nameless = {**child, "metadata": {**metadata, "generateName": f"{child['metadata']['name']}-"}}
+        try:
+            await self.api.create(JOB, nameless, dry_run=True)
+        except ApiError as error:
+            return _refused(child, error)
+        return None
+
+    async def _change(self, view: JobView, change: Change) -> Refusal | None:
+        """Set fields of this very Job."""
+        try:
+            await self.api.patch(JOB, view.namespace, change.job.name, change.job.uid, {"spec": dict(change.spec)})
+        except ApiError as error:
+            if error.code in (404, 409):
+                return None  # gone, or another by now: the next visit sees what is there
+            return _refused(change.job.raw | {"kind": JOB.name}, error)
+        return None
 
     async def _create(self, view: JobView, child: Object) -> Refusal | None:
         kind = CHILDREN[child["kind"]]

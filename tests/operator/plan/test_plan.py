@@ -396,25 +396,6 @@ def test_invalid_manifest_makes_nothing_until_it_is_mended() -> None:
     assert world.status["observedGeneration"] == 2
 
 
-def test_changed_manifest_is_reported_and_applied_not_even_in_part() -> None:
-    world = World()
-    world.all_applied()
-    world.visit(*ready_jobs())
-    world.edit(stop={"envSteps": 5}, serviceAccountName="me", rollouts={"replicas": 3})
-
-    plan = world.visit(*ready_jobs(), after=5)
-
-    assert (plan.apply, plan.create, plan.delete) == ((), (), ())
-    assert world.said("Accepted") == ("True", "ChangeNeedsRecreate")
-    assert "create it again" in world.condition("Accepted")["message"]
-    assert world.said("ClusterReady") == ("True", "PodsReady"), "the job goes on as it was"
-    assert world.status["roles"][1]["desired"] == 1
-
-    world.edit(stop={"envSteps": 1000}, serviceAccountName=None, rollouts={"replicas": 1})
-    world.visit(*ready_jobs(), after=5)
-    assert world.said("Accepted") == ("True", "Accepted")
-
-
 def test_startup_deadline_may_be_changed_while_the_job_starts() -> None:
     world = World(runPolicy={"startupDeadlineSeconds": 60})
     world.visit(*ready_jobs())

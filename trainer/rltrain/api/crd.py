@@ -13,6 +13,25 @@ from rltrain.api.structural import Schema, convert, merge_objects
 _BASE: Final = "(has(self.basePlan) ? self.basePlan : self.plan)"
 """CEL for the built-in plan by which the rest is judged."""
 
+FIXED: Final = {
+    "env.id": "the agent has learnt for this one",
+    "checkpoint.storage": "the job's checkpoints are there",
+    **dict.fromkeys(
+        (
+            "config.policy",
+            "config.model",
+            "config.hiddens",
+            "config.dueling",
+            "config.noisy",
+            "config.num_atoms",
+            "config.vf_share_layers",
+            "config.multiagent",
+        ),
+        "a checkpoint holds the networks as they are",
+    ),
+}
+"""What no edit may change once a driver has begun, by path below `spec`, and why."""
+
 COLUMNS: Final = (
     ("Plan", "string", ".spec.plan"),
     ("State", "string", ".status.state"),
@@ -82,6 +101,7 @@ def _root() -> Schema:
                 "metadata.name must begin with a letter and consist of lower-case letters, digits and hyphens: the "
                 "job's Service carries it",
             ),
+            *(_fixed(path, why) for path, why in FIXED.items()),
         ],
     }
 
@@ -170,6 +190,21 @@ def _relations(spec: Schema) -> None:
             ".minReplicas",
         )
     ]
+
+
+def _fixed(path: str, why: str) -> Schema:
+    """A rule for the whole object by which a field stays what it is, given or not."""
+    section, _, key = path.partition(".")
+
+    def given(spec: str) -> str:
+        return f"(has({spec}.{section}) && has({spec}.{section}.{key}))"
+
+    before, now = "oldSelf.spec", "self.spec"
+    same = f"{given(now)} == {given(before)} && (!{given(now)} || {now}.{path} == {before}.{path})"
+    begun = "has(oldSelf.status) && has(oldSelf.status.progress)"
+    return _rule(
+        f"!({begun}) || {same}", f"spec.{path} can't be changed once training has begun, {why}: make another job"
+    )
 
 
 def _own_plans(built_in: list[str]) -> list[Schema]:

@@ -45,8 +45,20 @@ class Stop(Model):
 STOP_CRITERIA: Final = tuple(str(field.alias) for field in Stop.model_fields.values())
 
 
+CleanUpRule = Literal["AllButHead", "All", "Nothing"]
+
+
+class CleanUp(Model):
+    """Which of a finished job's pods go, each with its Job; what is kept shows its logs."""
+
+    on_success: CleanUpRule = "AllButHead"
+    """Once the job has succeeded."""
+    on_failure: CleanUpRule = "AllButHead"
+    """Once it has failed; `Nothing` leaves pods that still run as they are, for a look into them."""
+
+
 class RunPolicy(Model):
-    """How long the job may take and how often it is tried again."""
+    """How long the job may take, how often it is tried again, and what is left of it."""
 
     max_restarts: NonNegativeInt = 3
     """Failures of the head after which the job fails; evictions don't count."""
@@ -56,6 +68,8 @@ class RunPolicy(Model):
     """Longest that training may take over all attempts, kept by the driver: a failure, unlike `stop.timeSeconds`."""
     ttl_seconds_after_finished: NonNegativeInt | None = None
     """A finished job is deleted after so long, with all but the claim of its checkpoints; kept when not given."""
+    clean_up: CleanUp = CleanUp()
+    """What of a finished job's pods is deleted at once."""
 
 
 class LocalObjectReference(Model):
@@ -108,7 +122,10 @@ class SpecBase(Model):
     head: HeadRole = HeadRole()
     """The head pod."""
     run_policy: RunPolicy = RunPolicy()
-    """Deadlines and restarts."""
+    """Deadlines, restarts, and what is left in the end."""
+    update_strategy: Literal["OnResume", "Restart"] = "OnResume"
+    """When an edit that running pods can't take holds: from the next resume on, or at once, by a restart of the job
+    from a checkpoint."""
     suspend: bool = False
     """No pods: the driver saves a checkpoint, from which the job goes on, as edited meanwhile, once this is false."""
 
