@@ -1,19 +1,18 @@
 """A thin client of the Kubernetes API: JSON in, JSON out, with a rate limit and retries.
 
-lightkube brings configuration and credentials; its typed models are left alone, for all that we handle is JSON.
+kopf brings aiohttp and the reading of credentials: another client would cost memory, and twice the time for a request.
 """
 
 import asyncio
 import json
 import logging
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import httpx2 as httpx
-from lightkube.config.client_adapter import AsyncClient, ConnectionParams
-from lightkube.config.kubeconfig import KubeConfig
+import aiohttp
+import kopf
 
 from rltrain.api import names
 from rltrain_operator.render import Object
@@ -66,19 +65,38 @@ class RateLimit:
             await asyncio.sleep(self._free_at - now)
 
 
-class Api:
-    """Requests of the operator, all with its field manager."""
+def log_in(settings: kopf.OperatorSettings) -> kopf.ConnectionInfo | None:
+    """Credentials of the pod's service account, or of the kubeconfig; None where there is neither."""
+    return kopf.login_with_service_account(settings=settings) or kopf.login_with_kubeconfig(settings=settings)
 
-    def __init__(self, requests_per_second: float = 50.0, config: KubeConfig | None = None) -> None:
-        single = (config or KubeConfig.from_env()).get()
-        assert single is not None, "no context in the kubeconfig"
-        params = ConnectionParams(timeout=httpx.Timeout(TIMEOUT_SECONDS), trust_env=False)
-        self._client = AsyncClient(single, params)
+
+class Api:
+    """Requests of the operator, all with its field manager. Made, used and closed in one event loop.
+
+    Args:
+        requests_per_second: longest sustained rate.
+        credentials: read anew when the API server doesn't take them any more, for a pod's token is exchanged often.
+    """
+
+    def __init__(
+        self,
+        requests_per_second: float = 50.0,
+        credentials: Callable[[], kopf.ConnectionInfo | None] = lambda: log_in(kopf.OperatorSettings()),
+    ) -> None:
+        self._credentials = credentials
+        info = self._log_in()
+        self._server = info.server.rstrip("/")
+        self._client = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(ssl=info.as_ssl_context()),
+            headers={"User-Agent": names.OPERATOR_FIELD_MANAGER},
+            timeout=aiohttp.ClientTimeout(total=TIMEOUT_SECONDS),
+            proxy=info.proxy_url,
+        )
         self._limit = RateLimit(requests_per_second, 2 * requests_per_second)
         self.requests = 0
 
     async def close(self) -> None:
-        await self._client.aclose()
+        await self._client.close()
 
     async def get(self, kind: Kind, namespace: str | None, name: str) -> Object:
         return await self._request("GET", kind.path(namespace, name))
@@ -157,42 +175,56 @@ class Api:
     ) -> Object:
         headers = {"Accept": accept, "Content-Type": content_type}
         content = None if body is None else json.dumps(body).encode()
+        trusted = False
         pause = 0.2
         for attempt in range(1, TRIES + 1):
             await self._limit.take()
             self.requests += 1
             try:
-                answer = await self._client.request(method, path, params=params, content=content, headers=headers)
-            except httpx.HTTPError as error:
+                async with self._client.request(
+                    method, self._server + path, params=params, data=content, headers=headers | self._authorization
+                ) as answer:
+                    text = await answer.read()
+            except (aiohttp.ClientError, TimeoutError) as error:
                 if attempt == TRIES:
                     raise Unreachable(f"{method} {path}: {type(error).__name__} {error}") from error
                 wanted = pause
             else:
-                if answer.status_code < 400:
-                    found: Object = answer.json()
+                if answer.status < 400:
+                    found: Object = json.loads(text)
                     return found
-                refused = _error(answer)
+                if answer.status == 401 and not trusted:
+                    trusted = bool(self._log_in())
+                    continue
+                refused = _error(answer.status, text)
                 if refused.code not in _AGAIN or attempt == TRIES:
                     raise refused
-                wanted = max(pause, _retry_after(answer))
+                wanted = max(pause, _retry_after(answer.headers))
             await asyncio.sleep(wanted * random.uniform(1.0, 1.5))
             pause = min(2 * pause, 10.0)
         raise AssertionError("unreachable")
 
+    def _log_in(self) -> kopf.ConnectionInfo:
+        info = self._credentials()
+        if info is None:
+            raise Unreachable("neither a service account nor a kubeconfig (KUBECONFIG) to reach the API server with")
+        self._authorization = info.as_http_headers()
+        return info
 
-def _error(answer: httpx.Response) -> ApiError:
+
+def _error(code: int, text: bytes) -> ApiError:
     try:
-        status = answer.json()
+        status = json.loads(text)
         message = str(status.get("message", ""))
         # A field that isn't in the schema is the sender's fault, whatever the API server says of itself.
-        code = 400 if _UNTYPED in message else answer.status_code
+        code = 400 if _UNTYPED in message else code
         return ApiError(code, str(status.get("reason", "")), message)
     except (ValueError, AttributeError):
-        return ApiError(answer.status_code, "", answer.text[:500])
+        return ApiError(code, "", text[:500].decode(errors="replace"))
 
 
-def _retry_after(answer: httpx.Response) -> float:
+def _retry_after(headers: Mapping[str, str]) -> float:
     try:
-        return min(float(answer.headers.get("Retry-After", 0)), 30.0)
+        return min(float(headers.get("Retry-After", 0)), 30.0)
     except ValueError:
         return 0.0

@@ -30,5 +30,5 @@ def set_up(log_format: str, level: str) -> None:
     plain = logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
     handler.setFormatter(JsonFormatter() if log_format == "json" else plain)
     logging.basicConfig(level=level, handlers=[handler], force=True)
-    for noisy in ("kopf", "httpx2", "httpcore2", "asyncio", "aiohttp.access"):
+    for noisy in ("kopf", "asyncio", "aiohttp.access"):
         logging.getLogger(noisy).setLevel(logging.WARNING)

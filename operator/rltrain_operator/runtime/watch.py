@@ -9,6 +9,7 @@ from typing import Any
 import kopf
 
 from rltrain.api import names
+from rltrain_operator.runtime.api import log_in
 from rltrain_operator.runtime.cache import Cache, Key, Store, job_key, key_of
 from rltrain_operator.runtime.resync import OWN_CHILDREN
 
@@ -36,8 +37,8 @@ def registry(cache: Cache, due: Due) -> kopf.OperatorRegistry:
     made = kopf.OperatorRegistry()
 
     @kopf.on.login(registry=made)
-    def log_in(**kwargs: Any) -> kopf.ConnectionInfo | None:
-        return kopf.login_with_service_account(**kwargs) or kopf.login_with_kubeconfig(**kwargs)
+    def credentials(settings: kopf.OperatorSettings, **_: Any) -> kopf.ConnectionInfo | None:
+        return log_in(settings)
 
     @kopf.on.event(names.GROUP, names.VERSION, names.PLURAL, registry=made)
     async def training_job(event: kopf.RawEvent, **_: Any) -> None:

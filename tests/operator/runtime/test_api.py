@@ -1,16 +1,17 @@
 """The client's manners, against a server that is busy, broken or refuses."""
 
 import asyncio
+import itertools
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
+import kopf
 import pytest
 from aiohttp import web
-from lightkube.config.kubeconfig import KubeConfig
 
 from operator_kit.clock import FastLoop, run
-from rltrain_operator.runtime.api import Api, ApiError, RateLimit
+from rltrain_operator.runtime.api import Api, ApiError, RateLimit, Unreachable
 from rltrain_operator.runtime.kinds import JOB, POD
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -25,13 +26,8 @@ async def api_for(handler: Handler) -> AsyncIterator[Api]:
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     port = runner.addresses[0][1]
-    config = {
-        "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{port}"}}],
-        "users": [{"name": "u", "user": {"token": "t"}}],
-        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-        "current-context": "x",
-    }
-    client = Api(1000, KubeConfig.from_dict(config))
+    tokens = (f"token {count}" for count in itertools.count(1))
+    client = Api(1000, lambda: kopf.ConnectionInfo(server=f"http://127.0.0.1:{port}", token=next(tokens)))
     try:
         yield client
     finally:
@@ -61,6 +57,47 @@ def test_busy_or_broken_server_is_asked_again(code: int) -> None:
         assert asked == 3
 
     asyncio.run(body())
+
+
+def test_token_that_is_not_taken_any_more_is_read_anew_but_not_for_ever() -> None:
+    seen = []
+    taken = "Bearer token 2"
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        seen.append(request.headers["Authorization"])
+        return web.json_response({}) if seen[-1] == taken else refusal(401, "Unauthorized")
+
+    async def body() -> None:
+        nonlocal taken
+        async with api_for(handler) as api:
+            await api.get(JOB, "team", "a-head")
+            await api.get(JOB, "team", "a-head")
+            taken = ""
+            with pytest.raises(ApiError, match="Unauthorized"):
+                await api.get(JOB, "team", "a-head")
+
+    asyncio.run(body())
+    assert seen == ["Bearer token 1", *["Bearer token 2"] * 3, "Bearer token 3"]
+
+
+def test_server_that_hangs_up_is_asked_again_and_then_called_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = 0
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        nonlocal asked
+        asked += 1
+        assert request.transport is not None
+        request.transport.close()
+        return web.Response()
+
+    async def body() -> None:
+        async with api_for(handler) as api:
+            with pytest.raises(Unreachable, match="POST /apis/batch/v1/namespaces/team/jobs"):
+                await api.create(JOB, JOB_OBJECT)
+
+    monkeypatch.setattr("rltrain_operator.runtime.api.TRIES", 2)
+    asyncio.run(body())
+    assert asked == 2
 
 
 @pytest.mark.parametrize("code", [400, 403, 404, 409, 422])

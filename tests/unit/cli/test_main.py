@@ -9,7 +9,7 @@ from rltrain.api.errors import Interrupted, TrainingFailed
 from rltrain.cli import validate
 from unit.cli.conftest import Command
 
-_HEAVY = ("ray", "torch", "numpy", "gymnasium", "kubernetes", "kopf", "lightkube")
+_HEAVY = ("ray", "torch", "numpy", "gymnasium", "kubernetes", "kopf")
 
 
 def python(code: str) -> subprocess.CompletedProcess[str]:
