@@ -29,6 +29,7 @@ def child(
         "name": f"cartpole-{role}",
         "namespace": "team",
         "uid": f"{role}-of-{uid}",
+        "creationTimestamp": "2026-11-30T12:00:00Z",
         "labels": {"rltrain.dev/role": role, "rltrain.dev/job": "cartpole", "rltrain.dev/job-uid": uid},
         "annotations": {ANNOTATION_MANIFEST: hash_},
         "ownerReferences": [{"kind": "RLTrainingJob", "uid": uid, "controller": True}],

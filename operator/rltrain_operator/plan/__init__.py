@@ -32,6 +32,7 @@ __all__ = [
     "child_key",
     "job_names",
     "make_plan",
+    "to_time",
     "wants_events",
 ]
 
@@ -59,6 +60,8 @@ def make_plan(view: JobView, seen: Observed, config: OperatorConfig, token: str)
         return visit.finish(head)
     if view.suspended:
         return visit.suspend(problems)
+    if visit.has_former_token:
+        return visit.renew_token()
     if visit.is_to_restart:
         return visit.restart()
     if job is not None and visit.past_deadline(job):

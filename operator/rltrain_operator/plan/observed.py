@@ -98,6 +98,10 @@ class ChildJob:
         return "deletionTimestamp" in self.raw["metadata"]
 
     @property
+    def created(self) -> datetime:
+        return to_time(self.raw["metadata"]["creationTimestamp"])
+
+    @property
     def manifest_hash(self) -> str | None:
         found = self.raw["metadata"].get("annotations", {}).get(ANNOTATION_MANIFEST)
         return None if found is None else str(found)
@@ -172,6 +176,7 @@ class Observed:
         now: time of the visit.
         jobs: Jobs of our names, whoever owns them.
         applied: rendered hash of each child known to be there as we applied it.
+        token_since: when the Secret with Ray's token was made, where that is known.
         pods: the job's pods; None unless they were asked for.
         refusals: what the API server said to this visit's applies.
     """
@@ -179,6 +184,7 @@ class Observed:
     now: datetime
     jobs: tuple[ChildJob, ...] = ()
     applied: Mapping[ChildKey, str] = field(default_factory=dict)
+    token_since: datetime | None = None
     pods: PodReport | None = None
     refusals: tuple[Refusal, ...] = ()
 

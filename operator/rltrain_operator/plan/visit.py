@@ -99,20 +99,30 @@ class Visit:
 
     def restart(self) -> Plan:
         """No pods of the former manifest; those of the edited one follow once they are gone."""
+        plan = self._make_way("For the edited manifest")
+        begins = any(job.role == names.HEAD for job in plan.retire)
+        jobs = tuple(child for child in self.desired if child["kind"] == "Job")
+        return replace(plan, rehearse=jobs) if begins else plan
+
+    @property
+    def has_former_token(self) -> bool:
+        """The Secret with Ray's token was lost and made anew: a pod that came now couldn't join the others."""
+        since = self.seen.token_since
+        return since is not None and any(job.created < since for job in self.own)
+
+    def renew_token(self) -> Plan:
+        """No pods with the former token; others follow once they are gone."""
+        return self._make_way("Ray's token was lost and is another now")
+
+    def _make_way(self, why: str) -> Plan:
+        text = f"{why}: the driver saves a checkpoint, the pods leave, and the job goes on from it."
         verdicts: dict[ConditionType, Verdict] = {
             **NOT_STARTED,
             "Accepted": ACCEPTED,
-            "ClusterReady": Verdict("False", "NoPods", "The pods of the former manifest leave."),
-            "Training": Verdict(
-                "False",
-                "Restarting",
-                "For the edited manifest: the driver saves a checkpoint, the pods leave, and the job goes on from it.",
-            ),
+            "ClusterReady": Verdict("False", "NoPods", "The pods leave for others."),
+            "Training": Verdict("False", "Restarting", text),
         }
-        leaving_now = self._next_to_leave
-        begins = any(job.role == names.HEAD for job in leaving_now)
-        jobs = tuple(child for child in self.desired if child["kind"] == "Job") if begins else ()
-        return replace(self._said(verdicts, starting=has_trained(self.view)), rehearse=jobs, retire=leaving_now)
+        return replace(self._said(verdicts, starting=has_trained(self.view)), retire=self._next_to_leave)
 
     @property
     def _next_to_leave(self) -> tuple[ChildJob, ...]:
@@ -153,7 +163,11 @@ class Visit:
         if accepted.status == "False" and not self.own:
             verdicts["Failed"] = replace(accepted, status="True")
         said = self._said(verdicts)
-        missing = self._missing() if problems is None and accepted.reason == "Accepted" and not self._namesakes else ()
+        missing = (
+            self._missing(cluster.reason)
+            if problems is None and accepted.reason == "Accepted" and not self._namesakes
+            else ()
+        )
         return replace(
             said,
             change=tuple(changes(self.view, self.own, self.desired)) if accepted.reason == "Accepted" else (),
@@ -180,8 +194,10 @@ class Visit:
         wanted = {child["metadata"]["name"] for child in self.desired if child["kind"] == "Job"}
         return bool(self.own) and (self._changed or wanted <= {job.name for job in self.own})
 
-    def _missing(self) -> tuple[Object, ...]:
+    def _missing(self, trouble: str) -> tuple[Object, ...]:
         there = {job.name for job in self.own}
+        # Secrets and claims can't be listed: where pods lack something it may be one that was there before.
+        may_be_lost = trouble in ("ContainerCannotStart", "PodSetupFailed")
 
         def is_missing(child: Object) -> bool:
             kind, name = child_key(child)
@@ -189,7 +205,10 @@ class Visit:
                 # Templates can't be changed: a Job that is there stays as it is.
                 return name not in there
             known = self.seen.applied.get((kind, name))
-            return known is None if kind in CREATE_ONLY else known != child["metadata"]["annotations"][ANNOTATION_HASH]
+            if kind in CREATE_ONLY:
+                return known is None or may_be_lost
+            rendered: str = child["metadata"]["annotations"][ANNOTATION_HASH]
+            return known != rendered
 
         return tuple(child for child in self.desired if is_missing(child))
 

@@ -26,10 +26,17 @@ class Executor:
 
     Attributes:
         applied: rendered hash of each child known to be in place, by its job's UID.
+        token_since: when the Secret that is there was made, as RFC 3339, by its job's UID.
     """
 
     api: Api
     applied: dict[str, dict[ChildKey, str]] = field(default_factory=dict)
+    token_since: dict[str, str] = field(default_factory=dict)
+
+    def forget(self, uid: str) -> None:
+        """Drop what is known about a job that is gone."""
+        self.applied.pop(uid, None)
+        self.token_since.pop(uid, None)
 
     async def carry_out(self, view: JobView, plan: Plan) -> tuple[Refusal, ...]:
         """All of the plan's actions; what the API server turned down.
@@ -89,14 +96,18 @@ class Executor:
 
     async def _create(self, view: JobView, child: Object) -> Refusal | None:
         kind = CHILDREN[child["kind"]]
+        is_ours = bool(child["metadata"].get("ownerReferences"))
         try:
-            await self.api.create(kind, child)
+            there = await self.api.create(kind, child)
         except ApiError as error:
             if error.code != 409:
                 return _refused(child, error)
             # A claim belongs to nobody and is shared by namesakes; a Secret must be this job's own.
-            if child["metadata"].get("ownerReferences") and await self._is_foreign(view, child):
+            there = await self._present(view, child) if is_ours else {}
+            if is_ours and _is_foreign(view, there):
                 return Refusal(*child_key(child), 409, "it belongs to another object")
+        if is_ours:
+            self.token_since[view.uid] = there["metadata"]["creationTimestamp"]
         self._note(view, child)
         return None
 
@@ -104,28 +115,32 @@ class Executor:
         try:
             await self.api.apply(CHILDREN[child["kind"]], child, dry_run=dry_run)
         except ApiError as error:
-            if error.code in (409, 422) and await self._is_foreign(view, child):
+            if error.code in (409, 422) and _is_foreign(view, await self._present(view, child)):
                 return Refusal(*child_key(child), 409, "it belongs to another object")
             return _refused(child, error)
         if not dry_run:
             self._note(view, child)
         return None
 
-    async def _is_foreign(self, view: JobView, child: Object) -> bool:
-        """Whether another owner's object of that name is in the way."""
+    async def _present(self, view: JobView, child: Object) -> Object:
+        """The metadata of what has a child's name; empty if it is gone since."""
         try:
-            found = await self.api.metadata(CHILDREN[child["kind"]], view.namespace, child["metadata"]["name"])
+            return await self.api.metadata(CHILDREN[child["kind"]], view.namespace, child["metadata"]["name"])
         except ApiError as error:
             if error.code == 404:
-                # Gone since: the next visit finds the way clear.
-                return True
+                return {}
             raise
-        owners = found["metadata"].get("ownerReferences", [])
-        return "deletionTimestamp" in found["metadata"] or view.uid not in [owner["uid"] for owner in owners]
 
     def _note(self, view: JobView, child: Object) -> None:
         known = self.applied.setdefault(view.uid, {})
         known[child_key(child)] = child["metadata"]["annotations"][ANNOTATION_HASH]
+
+
+def _is_foreign(view: JobView, found: Object) -> bool:
+    """Whether another owner's object is in the way; of one that is gone the next visit finds the way clear."""
+    metadata = found.get("metadata", {})
+    owners = [owner["uid"] for owner in metadata.get("ownerReferences", [])]
+    return "deletionTimestamp" in metadata or view.uid not in owners
 
 
 def _refused(child: Object, error: ApiError) -> Refusal:

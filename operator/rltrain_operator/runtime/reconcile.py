@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from rltrain.api import names
-from rltrain_operator.plan import JobView, Observed, Plan, make_plan
+from rltrain_operator.plan import JobView, Observed, Plan, make_plan, to_time
 from rltrain_operator.render import OperatorConfig
 from rltrain_operator.runtime.api import Api, ApiError
 from rltrain_operator.runtime.cache import Cache, Key
@@ -53,10 +53,12 @@ class Reconciler:
 
     async def _visit(self, key: Key, view: JobView) -> float | None:
         token = secrets.token_hex(32)
+        token_since = self.executor.token_since.get(view.uid)
         seen = Observed(
             now=datetime.now(UTC),
             jobs=self.cache.children(key),
             applied=self.executor.applied.get(view.uid, {}),
+            token_since=None if token_since is None else to_time(token_since),
         )
         plan = make_plan(view, seen, self.config, token)
         if plan.needs_pods:
@@ -72,6 +74,9 @@ class Reconciler:
         await self._say(view, plan)
         if plan.remove:
             await self._remove(view)
+        if seen.jobs and self.executor.token_since.get(view.uid) != token_since:
+            # Whether the pods have it is for another visit to see.
+            return 0.0
         return plan.again_in
 
     async def _remove(self, view: JobView) -> None:
@@ -114,7 +119,7 @@ class Reconciler:
         uid = None if view is None else view.uid
         before = self._uids.get(key)
         if before is not None and before != uid:
-            self.executor.applied.pop(before, None)
+            self.executor.forget(before)
             self._looked.pop(before, None)
             del self._uids[key]
         if uid is not None:
