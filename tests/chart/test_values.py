@@ -57,7 +57,7 @@ def test_every_variable_of_the_deployment_is_one_that_the_operator_reads() -> No
     }
     base = {"RLTRAIN_TRAINER_IMAGE": "x"}
 
-    assert len(variables) == 8
+    assert len(variables) == 9
     for variable in variables:
         changed = parse([], {**base, variable: others.get(variable, "other")})
         assert changed != parse([], base), variable

@@ -18,10 +18,12 @@ class OperatorConfig:
     Attributes:
         trainer_image: image of the job's pods where the manifest names none.
         image_pull_policy: pull policy of that image; the kubelet's own rule when not given.
+        image_pull_secrets: Secrets to pull it with, by name, where the manifest names neither image nor Secrets.
     """
 
     trainer_image: str
     image_pull_policy: str | None = None
+    image_pull_secrets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -56,8 +56,11 @@ def _pod_spec(ctx: Context, role: RoleView) -> Object:
         "containers": [_container(ctx, role)],
         "volumes": list(_volumes(ctx, role)),
     }
-    if job.image_pull_secrets:
-        spec["imagePullSecrets"] = [{"name": ref.name} for ref in job.image_pull_secrets]
+    pull_secrets = [ref.name for ref in job.image_pull_secrets]
+    if not job.image:
+        pull_secrets = pull_secrets or list(ctx.config.image_pull_secrets)
+    if pull_secrets:
+        spec["imagePullSecrets"] = [{"name": name} for name in pull_secrets]
     if job.code is not None and job.code.uri is not None:
         spec["initContainers"] = [_fetch_code(ctx, job.code)]
     return spec

@@ -50,6 +50,7 @@ def parse(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> Setti
 
     add("--trainer-image", "", "image of jobs that name none")
     add("--trainer-image-pull-policy", "", "its pull policy: Always, IfNotPresent or Never")
+    add("--trainer-image-pull-secrets", "", "Secrets in the jobs' namespaces to pull it with, separated by commas")
     add("--namespaces", "", "namespaces to watch, separated by commas; empty: the whole cluster")
     add("--workers", "8", "jobs looked at at the same time", int)
     add("--requests-per-second", "50", "longest sustained rate of requests", float)
@@ -66,8 +67,10 @@ def parse(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> Setti
     if found.log_format not in ("json", "plain"):
         parser.error("--log-format must be json or plain")
     return Settings(
-        config=OperatorConfig(found.trainer_image, found.trainer_image_pull_policy or None),
-        namespaces=tuple(name.strip() for name in found.namespaces.split(",") if name.strip()),
+        config=OperatorConfig(
+            found.trainer_image, found.trainer_image_pull_policy or None, _names(found.trainer_image_pull_secrets)
+        ),
+        namespaces=_names(found.namespaces),
         workers=found.workers,
         requests_per_second=found.requests_per_second,
         resync_seconds=found.resync_seconds,
@@ -77,3 +80,7 @@ def parse(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> Setti
         log_level=found.log_level,
         identity=environ.get("POD_NAME") or "rltrain-operator",
     )
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())

@@ -131,6 +131,18 @@ def test_image_is_the_manifests_or_the_operators_with_its_pull_policy() -> None:
     assert container(job(image="mine:2", imagePullPolicy="Never"), "head", config)["imagePullPolicy"] == "Never"
 
 
+def test_secrets_to_pull_with_are_the_manifests_or_the_operators_for_its_own_image() -> None:
+    config = OperatorConfig("trainer:1", image_pull_secrets=("mirror",))
+
+    def secrets(**spec: Any) -> object:
+        return pod(job(**spec), "head", config)["spec"].get("imagePullSecrets")
+
+    assert secrets() == [{"name": "mirror"}]
+    assert secrets(image="mine:2") is None
+    assert secrets(imagePullSecrets=[{"name": "mine"}]) == [{"name": "mine"}]
+    assert secrets(image="mine:2", imagePullSecrets=[{"name": "mine"}]) == [{"name": "mine"}]
+
+
 def test_collective_defaults_yield_to_the_users_environment() -> None:
     made_for = job("DDPPO", envFrom=[{"configMapRef": {"name": "mine"}}])
 

@@ -10,6 +10,7 @@ def test_flags_win_over_the_environment_and_the_environment_over_defaults() -> N
         "RLTRAIN_TRAINER_IMAGE": "env:1",
         "RLTRAIN_WORKERS": "3",
         "RLTRAIN_NAMESPACES": "a, b,",
+        "RLTRAIN_TRAINER_IMAGE_PULL_SECRETS": "mirror",
         "POD_NAME": "me",
     }
 
@@ -17,6 +18,7 @@ def test_flags_win_over_the_environment_and_the_environment_over_defaults() -> N
 
     assert found.config.trainer_image == "flag:1"
     assert found.config.image_pull_policy is None
+    assert found.config.image_pull_secrets == ("mirror",)
     assert found.workers == 3
     assert found.namespaces == ("a", "b")
     assert found.resync_seconds == 300
