@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
-from e2e.installation import NAMESPACE, RELEASE, Images, Operator, helm
+from e2e.installation import NAMESPACE, RELEASE, Images, Operator, helm, wait_installed
 from e2e.kube import ROOT, Kube
 from e2e.namespaces import Namespaces
 from testbed.cluster import choose
@@ -19,15 +21,27 @@ def images() -> Images:
 
 
 @pytest.fixture(scope="session")
-def operator(images: Images) -> Iterator[Operator]:
-    """The chart installed with the images under test, as the README says; uninstalled at the end."""
-    helm(
-        *("upgrade", "--install", RELEASE, str(ROOT / "charts/rltrain"), "--namespace", NAMESPACE),
-        *("--create-namespace", "--wait", "--timeout", "180s"),
-        *("--set", f"image.reference={images.operator},trainerImage.reference={images.trainer}"),
-    )
-    yield Operator(Kube(NAMESPACE))
+def began() -> str:
+    """When, as the API server's audit log writes times."""
+    return datetime.now(UTC).isoformat()
+
+
+@pytest.fixture(scope="session")
+def operator(images: Images, began: str) -> Iterator[Operator]:
+    """The chart installed with the images under test; uninstalled at the end."""
+    wait_installed(images)
+    kube = Kube(NAMESPACE)
+    # From now on: tests have its pods made anew often enough.
+    kube.kubectl("label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce=restricted", "--overwrite")
+    yield Operator(kube)
     helm("uninstall", RELEASE, "--namespace", NAMESPACE, "--wait")
+
+
+@pytest.fixture(scope="module")
+def reinstalled(operator: Operator, images: Images) -> Iterator[Operator]:
+    """The operator, which the tests of a file may reinstall as they like; as it was afterwards."""
+    yield operator
+    wait_installed(images)
 
 
 @pytest.fixture(scope="session")
@@ -53,6 +67,16 @@ def shared(namespaces: Namespaces) -> Iterator[Kube]:
     made = namespaces.make()
     yield made
     namespaces.end(made)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What looks back at the run comes last; what needs the whole run is left out where only a part of it runs."""
+    items.sort(key=lambda item: item.path.name == "test_rights.py")
+    if not {item.path for item in items} >= set(Path(__file__).parent.glob("test_*.py")):
+        early = [item for item in items if item.get_closest_marker("whole_run")]
+        config.hook.pytest_deselected(items=early)
+        items[:] = [item for item in items if item not in early]
 
 
 @pytest.hookimpl(wrapper=True)

@@ -2,12 +2,14 @@
 
 import subprocess
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from e2e.kube import ROOT, Kube, Object
 
 NAMESPACE: Final = "rltrain-system"
 RELEASE: Final = "rltrain"
+CHART: Final = ROOT / "charts/rltrain"
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,19 @@ def helm(*args: str) -> str:
     done = subprocess.run([str(ROOT / ".cluster/bin/helm"), *args], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, f"helm {' '.join(args)}:\n{done.stdout}{done.stderr}"
     return done.stdout
+
+
+def install(images: Images, *args: str, chart: Path = CHART) -> None:
+    """Install the release under test, or upgrade it, as the README says."""
+    helm(
+        *("upgrade", "--install", RELEASE, str(chart), "--namespace", NAMESPACE, "--create-namespace"),
+        *("--set", f"image.reference={images.operator},trainerImage.reference={images.trainer}", *args),
+    )
+
+
+def wait_installed(images: Images) -> None:
+    """The release under test as the session began with it."""
+    install(images, "--wait", "--timeout=180s")
 
 
 @dataclass(frozen=True)

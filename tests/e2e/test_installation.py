@@ -1,32 +1,16 @@
-"""The chart in a real cluster: rights, upgrades, and what an uninstall leaves."""
+"""The chart in a real cluster: rights in some namespaces alone, and a definition that is older than the operator."""
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
-from e2e.installation import NAMESPACE, RELEASE, Images, Operator, helm
-from e2e.kube import ROOT, Kube, condition
+from e2e.installation import NAMESPACE, RELEASE, Images, Operator, install, wait_installed
+from e2e.kube import Kube, condition
 from e2e.standin import standin
 
 pytestmark = pytest.mark.cluster
 
 CRD = "rltrainingjobs.rltrain.dev"
-
-
-def install(images: Images, *args: str) -> None:
-    """Install or upgrade the release under test."""
-    helm(
-        *("upgrade", "--install", RELEASE, str(ROOT / "charts/rltrain"), "--namespace", NAMESPACE),
-        *("--set", f"image.reference={images.operator},trainerImage.reference={images.trainer}", *args),
-    )
-
-
-@pytest.fixture
-def reinstalled(operator: Operator, images: Images) -> Iterator[Operator]:
-    """The operator, which a test may reinstall as it likes; as it was afterwards."""
-    yield operator
-    install(images, "--wait", "--timeout=180s")
 
 
 def test_operator_of_some_namespaces_needs_no_rights_in_others(
@@ -46,6 +30,7 @@ def test_operator_of_some_namespaces_needs_no_rights_in_others(
         assert "status" not in elsewhere.job("unwatched")
     finally:
         elsewhere.delete("rltj", "unwatched")
+        wait_installed(images)
 
 
 def test_older_definition_keeps_the_operator_from_being_ready_until_the_chart_upgrades_it(
@@ -65,22 +50,6 @@ def test_older_definition_keeps_the_operator_from_being_ready_until_the_chart_up
 
     install(images)
     kube.wait("ready", lambda: _condition(reinstalled.pods()[0], "Ready")["status"] == "True", 90)
-
-
-def test_uninstall_leaves_the_definition_and_the_jobs_which_go_on(
-    kube: Kube, reinstalled: Operator, images: Images
-) -> None:
-    kube.apply(standin("outlives", images.operator))
-    kube.wait("ClusterReady", lambda: condition(kube.job("outlives"), "ClusterReady") == "True", 60)
-
-    helm("uninstall", RELEASE, "--namespace", NAMESPACE, "--wait")
-
-    assert kube.get("crd", CRD) is not None
-    assert kube.job("outlives")["status"]["state"] == "Starting"
-    assert {pod["status"]["phase"] for pod in kube.pods("outlives")} == {"Running"}
-    assert not kube.kubectl(
-        "get", "clusterroles,clusterrolebindings", "-l", f"app.kubernetes.io/instance={RELEASE}", "-o", "name"
-    ).strip()
 
 
 def _condition(pod: dict[str, dict[str, list[dict[str, str]]]], kind: str) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """What is done to a job of two ranks, with an environment of the user's own, while it trains."""
 
+import base64
 import json
 import time
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from e2e.cli import rltrain
-from e2e.installation import Images
+from e2e.installation import Images, Operator
 from e2e.kube import Kube, Object, progress
 from e2e.manifests import example
 from e2e.pods import said, script_pod
@@ -16,6 +17,8 @@ from e2e.user_code import CONFIG_MAP, ENV, config_map
 pytestmark = pytest.mark.cluster
 
 NAME = "training"
+PASSWORD = "correct-horse-battery-staple"
+"""In a Secret of the user's that all pods have in their environment."""
 
 _CONNECT = """
 import socket, sys, time
@@ -43,6 +46,18 @@ except BaseException as error:
 @pytest.fixture(scope="module")
 def job(shared: Kube) -> Object:
     """The job, once both ranks train and something is saved."""
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "account"},
+        "stringData": {"PASSWORD": PASSWORD},
+    }
+    container = {
+        "name": "rltrain",
+        "env": [{"name": "RLTRAIN_PROGRESS_SECONDS", "value": "1"}],
+        "envFrom": [{"secretRef": {"name": "account"}}],
+    }
+    template = {"spec": {"containers": [container]}}
     manifest = example(
         "cartpole-ddppo",
         NAME,
@@ -50,8 +65,10 @@ def job(shared: Kube) -> Object:
         code={"configMap": {"name": CONFIG_MAP}},
         stop={"timeSeconds": 3000},
         checkpoint__everySeconds=2,
+        head__template=template,
+        workers__template=template,
     )
-    shared.apply(config_map(), manifest)
+    shared.apply(config_map(), secret, manifest)
     job = shared.wait_steps(NAME, 1000, timeout=240)
     assert progress(job)["workersHealthy"] == 2
     shared.wait("a checkpoint", lambda: shared.job(NAME)["status"].get("checkpoint"), 60)
@@ -88,6 +105,26 @@ def test_stranger_is_kept_out_by_the_policy_and_a_client_without_the_token_by_ra
     shared.delete("networkpolicy", NAME)
     shared.apply(script_pod("stranger-again", images.operator, _CONNECT, head, "20"))
     assert "CONNECTED" in said(shared, "stranger-again")
+
+
+def test_secrets_are_in_no_log_event_or_status_nor_in_any_other_object(
+    shared: Kube, job: Object, operator: Operator
+) -> None:
+    kept = shared.get("secret", f"{NAME}-token")
+    assert kept is not None
+    secrets = {PASSWORD, kept["data"]["token"], base64.b64decode(kept["data"]["token"]).decode()}
+    kinds = "rltj,jobs,pods,services,configmaps,serviceaccounts,roles,rolebindings,networkpolicies,pvc,events"
+    told = {"objects": shared.kubectl("get", kinds, "-o", "json"), "operator": operator.logs()}
+    for pod in shared.pods(NAME):
+        name = pod["metadata"]["name"]
+        told[name] = shared.kubectl("logs", name, "--all-containers", "--tail=-1")
+        # What stays on the volume, and Ray's own logs.
+        found = shared.run("exec", name, "--", "grep", "-rlF", *(f"-e{secret}" for secret in secrets), "/data", "/tmp")
+        assert found.stdout == ""
+
+    assert all(told.values())
+    for place, text in told.items():
+        assert [secret for secret in secrets if secret in text] == [], place
 
 
 def test_training_goes_on_with_one_rank_within_60_s_and_regains_two(shared: Kube, job: Object) -> None:
