@@ -52,12 +52,6 @@ def job(shared: Kube) -> Object:
         "metadata": {"name": "account"},
         "stringData": {"PASSWORD": PASSWORD},
     }
-    container = {
-        "name": "rltrain",
-        "env": [{"name": "RLTRAIN_PROGRESS_SECONDS", "value": "1"}],
-        "envFrom": [{"secretRef": {"name": "account"}}],
-    }
-    template = {"spec": {"containers": [container]}}
     manifest = example(
         "cartpole-ddppo",
         NAME,
@@ -65,8 +59,7 @@ def job(shared: Kube) -> Object:
         code={"configMap": {"name": CONFIG_MAP}},
         stop={"timeSeconds": 3000},
         checkpoint__everySeconds=2,
-        head__template=template,
-        workers__template=template,
+        envFrom=[{"secretRef": {"name": "account"}}],
     )
     shared.apply(config_map(), secret, manifest)
     job = shared.wait_steps(NAME, 1000, timeout=240)
