@@ -70,6 +70,15 @@ def assert_undisturbed(kube: Kube, uids: set[str]) -> None:
     assert progress(kube.job(NAME))["attempt"] == 1
 
 
+def wait_operator(operator: Operator, images: Images) -> None:
+    """Until no pod of another version is left."""
+
+    def replaced() -> bool:
+        return {pod["spec"]["containers"][0]["image"] for pod in operator.pods()} == {images.operator}
+
+    operator.kube.wait("only this version's operator is left", replaced, 60)
+
+
 def with_field(kube: Kube, value: str) -> subprocess.CompletedProcess[str]:
     """What the API server makes of a job with the new field."""
     manifest = example("cartpole-dqn", "noted", **{FIELD: value})
@@ -85,7 +94,7 @@ def test_upgrade_replaces_operator_and_definition_and_leaves_what_trains_alone(
 
     assert json.loads(with_field(shared, "new").stdout)["spec"][FIELD] == "new"
     assert "at most 5" in with_field(shared, "too long").stderr or "5 bytes" in with_field(shared, "too long").stderr
-    assert {pod["spec"]["containers"][0]["image"] for pod in reinstalled.pods()} == {next_images.operator}
+    wait_operator(reinstalled, next_images)
     shared.apply(standin("by-the-next", next_images.operator, life=1))
     assert condition(shared.wait_finished("by-the-next", 90), "Succeeded") == "True"
     assert_undisturbed(shared, uids)
@@ -98,7 +107,7 @@ def test_rollback_brings_operator_and_definition_back_and_leaves_what_trains_alo
     helm("rollback", RELEASE, "--namespace", NAMESPACE, "--wait", "--timeout=180s")
 
     assert f'unknown field "spec.{FIELD}"' in with_field(shared, "new").stderr
-    assert {pod["spec"]["containers"][0]["image"] for pod in reinstalled.pods()} == {images.operator}
+    wait_operator(reinstalled, images)
     assert_undisturbed(shared, uids)
 
 
