@@ -3,9 +3,9 @@
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from e2e.kube import Object
-from testbed.layout import AUDIT_LOG
 
 
 @dataclass(frozen=True, order=True)
@@ -41,10 +41,10 @@ class Request:
     forbidden: bool
 
 
-def requests(since: str) -> Iterator[Request]:
+def requests(log: Path, since: str) -> Iterator[Request]:
     """Requests of service accounts for objects, from a time on (as in the log: RFC 3339, UTC)."""
     prefix = "system:serviceaccount:"
-    with AUDIT_LOG.open() as lines:
+    with log.open() as lines:
         for line in lines:
             if prefix not in line:
                 continue

@@ -10,6 +10,7 @@ from e2e.audit import Request, Right, granted, requests, used
 from e2e.installation import NAMESPACE, RELEASE, Operator
 from e2e.kube import Kube
 from rltrain_operator.runtime import kinds
+from testbed.layout import AUDIT_LOG
 
 pytestmark = pytest.mark.cluster
 
@@ -26,7 +27,7 @@ SELDOM: Final = {
 
 @pytest.fixture(scope="module")
 def asked(operator: Operator, began: str) -> list[Request]:
-    return list(requests(since=began))
+    return list(requests(AUDIT_LOG, since=began))
 
 
 @pytest.fixture(scope="module")
