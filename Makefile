@@ -87,6 +87,12 @@ e2e: ## bring a cluster up and run the cluster tests; KEEP=1 leaves the cluster 
 	$(MAKE) --no-print-directory cluster; \
 	KUBECONFIG="$$KUBECONFIG_TESTBED" $(BIN)/pytest -m cluster --no-skips --durations=0 --timeout=900 $(ARGS)
 
+.PHONY: chaos
+chaos: ## twenty-two faults, each alone and then at random for ten minutes, over three running jobs: forty minutes
+	@trap '$(MAKE) --no-print-directory cluster-down' EXIT; \
+	$(MAKE) --no-print-directory cluster; \
+	PYTHONPATH=tests KUBECONFIG="$$KUBECONFIG_TESTBED" $(BIN)/python -m chaos $(ARGS)
+
 BENCH := sb3-rllib sample-factory
 
 .PHONY: bench
