@@ -10,6 +10,7 @@ from rltrain.api.errors import InvalidManifest
 from rltrain.api.job import RLTrainingJob
 from rltrain_operator.plan.accept import accept
 from rltrain_operator.plan.actions import CREATE_ONLY, Change, Plan, child_key, job_names
+from rltrain_operator.plan.backoff import with_what_is_left
 from rltrain_operator.plan.clean_up import left_over
 from rltrain_operator.plan.conditions import Event
 from rltrain_operator.plan.diagnosis import wants_events
@@ -74,7 +75,7 @@ def _read(
 ) -> tuple[RLTrainingJob | None, list[Object], InvalidManifest | None]:
     try:
         job, children = _rendered(json.dumps([view.identity, followed(view, own)]), config)
-        return job, [token_secret(job, config, token), *children], None
+        return job, [token_secret(job, config, token), *(with_what_is_left(view, child) for child in children)], None
     except InvalidManifest as error:
         return None, [], error
 

@@ -59,6 +59,11 @@ class JobView(SeenJob):
         return self.raw.get("status") or {}
 
     @property
+    def restarts(self) -> int:
+        """Failures of heads whose Jobs were made anew since."""
+        return int(self.status.get("restarts") or 0)
+
+    @property
     def progress(self) -> Object:
         """The driver's report; empty before its first."""
         return self.status.get("progress") or {}

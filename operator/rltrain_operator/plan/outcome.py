@@ -32,7 +32,7 @@ def succeeded(view: JobView, report: PodReport) -> Verdict:
     return Verdict("True", "StopCriterionReached", f"{message[0].upper()}{message[1:]}.")
 
 
-def failed(head: ChildJob, report: PodReport) -> Verdict:
+def failed(view: JobView, head: ChildJob, report: PodReport) -> Verdict:
     """The verdict on a head Job that has given up: the driver's own reason wherever it left one."""
     ended = last_ending(report.pods)
     said = _words(ended)
@@ -43,8 +43,9 @@ def failed(head: ChildJob, report: PodReport) -> Verdict:
         reason = "OutOfMemory" if ended.get("reason") == "OOMKilled" else _BY_EXIT_CODE.get(code)
     cause = text_of(said.get("message")) or (ending(ended) if ended else "")
     if condition.get("reason") != "PodFailurePolicy":
-        times = max(head.count("failed"), head.max_restarts + 1)
-        tried = f"The head failed {times} times, which uses up runPolicy.maxRestarts ({head.max_restarts})."
+        times = view.restarts + max(head.count("failed"), head.max_restarts + 1)
+        limit = view.restarts + head.max_restarts
+        tried = f"The head failed {times} times, which uses up runPolicy.maxRestarts ({limit})."
         cause = f"{tried} The last time: {cause}" if cause else tried
         reason = reason or "RestartsExhausted"
     return Verdict("True", reason or "TrainingFailed", cause or text_of(condition.get("message")) or "The head failed.")

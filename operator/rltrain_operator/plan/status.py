@@ -14,6 +14,7 @@ OWN_FIELDS = (
     "startTime",
     "completionTime",
     "conditions",
+    "restarts",
     "roles",
     "rollouts",
     "selector",
@@ -35,6 +36,7 @@ def status(
     *,
     final: bool = False,
     starting: bool = True,
+    restarts: int = 0,
 ) -> Object:
     """The whole of our fields, ready to apply.
 
@@ -45,6 +47,7 @@ def status(
         now: time of the visit.
         final: nothing will change any more.
         starting: the time in which training must begin is running, or has been in time.
+        restarts: failures of a head whose Job is made anew.
     """
     made: Object = {
         "state": state(view, verdicts, jobs),
@@ -56,6 +59,8 @@ def status(
         made["startTime"] = started
     if final:
         made["completionTime"] = to_text(now)
+    if restarts := view.restarts + restarts:
+        made["restarts"] = restarts
     if roles := _roles(view, jobs, final=final):
         made["roles"] = roles
     return made | _scale(view, jobs)

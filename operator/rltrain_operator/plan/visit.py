@@ -9,6 +9,7 @@ from rltrain.api.job import RLTrainingJob
 from rltrain.api.status import ConditionType
 from rltrain_operator.plan import outcome
 from rltrain_operator.plan.actions import CREATE_ONLY, Plan, child_key
+from rltrain_operator.plan.backoff import head_in_long_wait
 from rltrain_operator.plan.clean_up import leaving
 from rltrain_operator.plan.conditions import Verdict, Verdicts, events
 from rltrain_operator.plan.diagnosis import diagnose
@@ -70,7 +71,7 @@ class Visit:
             done = outcome.succeeded(self.view, self.seen.pods)
             failed = Verdict("False", "Succeeded", "The job succeeded.")
         else:
-            failed = outcome.failed(head, self.seen.pods)
+            failed = outcome.failed(self.view, head, self.seen.pods)
             done = Verdict("False", "Failed", "The job failed.")
         return self._end(done, failed, leaving(self.view, self.own, failed=not head.complete))
 
@@ -162,7 +163,8 @@ class Visit:
         }
         if accepted.status == "False" and not self.own:
             verdicts["Failed"] = replace(accepted, status="True")
-        said = self._said(verdicts)
+        waiting = head_in_long_wait(self.view, self.own, cluster, unready_for)
+        said = self._said(verdicts, restarts=0 if waiting is None else waiting.count("failed"))
         missing = (
             self._missing(cluster.reason)
             if problems is None and accepted.reason == "Accepted" and not self._namesakes
@@ -170,6 +172,7 @@ class Visit:
         )
         return replace(
             said,
+            delete=() if waiting is None else (waiting,),
             change=tuple(changes(self.view, self.own, self.desired)) if accepted.reason == "Accepted" else (),
             create=tuple(child for child in missing if child["kind"] in CREATE_ONLY),
             apply=tuple(child for child in missing if child["kind"] not in CREATE_ONLY),
@@ -291,8 +294,8 @@ class Visit:
         }
         return replace(self._said(verdicts, final=True), delete=delete)
 
-    def _said(self, verdicts: Verdicts, *, final: bool = False, starting: bool = True) -> Plan:
-        made = status(self.view, verdicts, self.own, self.seen.now, final=final, starting=starting)
+    def _said(self, verdicts: Verdicts, *, final: bool = False, starting: bool = True, restarts: int = 0) -> Plan:
+        made = status(self.view, verdicts, self.own, self.seen.now, final=final, starting=starting, restarts=restarts)
         if is_same(self.view, made):
             return Plan()
         return Plan(status=made, events=events(self.view, made["conditions"]))

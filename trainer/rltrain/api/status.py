@@ -92,6 +92,8 @@ class JobStatus(Model):
     start_time: str | None = None
     completion_time: str | None = None
     conditions: list[Condition] = []
+    restarts: int | None = None
+    """Failures of heads that the present head's Job doesn't count; they count towards `runPolicy.maxRestarts` too."""
     rollouts: int | None = None
     """Rollout pods that there are, for the scale subresource."""
     selector: str | None = None
