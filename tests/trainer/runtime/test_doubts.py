@@ -34,3 +34,10 @@ def test_many_more_workers_than_processors_are_doubted_where_they_share_them() -
     many = job(APEX, rollouts={"replicas": 32})
     assert doubts(many, cores=2) == ["32 workers will share 2 processors: lower rollouts.replicas"]
     assert doubts(many, cores=16) == doubts(many) == []
+
+
+def test_a_run_that_ends_before_its_first_evaluation_is_doubted() -> None:
+    config = {"evaluation_interval": 3, "timesteps_per_iteration": 100, "learning_starts": 0}
+    (told,) = doubts(job(DQN, stop={"envSteps": 299}, config=config))
+    assert "after 300 steps" in told
+    assert doubts(job(DQN, stop={"envSteps": 300}, config=config)) == []

@@ -24,6 +24,12 @@ def doubts(job: RLTrainingJob, cores: int | None = None) -> list[str]:
             f"nothing will be learnt: stop.envSteps ({stop.env_steps:,}) comes before config.learning_starts "
             f"({config.learning_starts:,})"
         )
+    first = config.evaluation_interval * config.timesteps_per_iteration
+    if stop.env_steps is not None and first > stop.env_steps:
+        found.append(
+            f"nothing will be evaluated: the first evaluation, after {first:,} steps (config.evaluation_interval x "
+            f"config.timesteps_per_iteration), comes after stop.envSteps ({stop.env_steps:,})"
+        )
     wanted = replicas_of(workers_role(job))
     if cores is not None and wanted > 2 * cores:
         role = "workers" if job.spec.base == "DDPPO" else "rollouts"
