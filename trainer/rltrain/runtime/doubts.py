@@ -25,7 +25,7 @@ def doubts(job: RLTrainingJob, cores: int | None = None) -> list[str]:
             f"({config.learning_starts:,})"
         )
     first = config.evaluation_interval * config.timesteps_per_iteration
-    if stop.env_steps is not None and first > stop.env_steps:
+    if stop.env_steps is not None and first > stop.env_steps and not isinstance(config, CQLConfig):
         found.append(
             f"nothing will be evaluated: the first evaluation, after {first:,} steps (config.evaluation_interval x "
             f"config.timesteps_per_iteration), comes after stop.envSteps ({stop.env_steps:,})"
