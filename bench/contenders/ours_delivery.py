@@ -58,7 +58,7 @@ def main(seconds: float) -> None:
             while time.perf_counter() < until:
                 for actor in workers:
                     for _ in range(IN_FLIGHT - sum(future.actor is actor for future in flying)):
-                        flying.append(actor.apply_split(deliver_fragment, steps, None))
+                        flying.append(actor.apply_split(deliver_fragment, steps, WORKERS, None))
                 for future in backend.wait(flying, 1.0):
                     flying.remove(future)
                     info, experience = backend.result(future)

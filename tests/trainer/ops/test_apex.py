@@ -16,6 +16,7 @@ from rltrain.ops import (
     Enqueue,
     FreeRunning,
     IntensityLedger,
+    LowestEpsilons,
     ParallelReplay,
     ParallelRollouts,
     Result,
@@ -23,8 +24,8 @@ from rltrain.ops import (
     UpdatePrioritiesAndStats,
     UpdateTargetNetwork,
     UpdateWorkerWeights,
-    lowest_epsilons,
 )
+from rltrain.ops.apex import lowest_third
 from rltrain.ops.learner import Learner, LostBatch, Update
 from rltrain.ops.rollouts import Delivered, FragmentInfo
 from rltrain.ops.shards import Replayed
@@ -120,12 +121,12 @@ def test_another_number_of_workers_gives_every_one_of_them_another_epsilon(metri
 
 @pytest.mark.parametrize(("workers", "indexes"), [(0, [0]), (1, [1]), (3, [3]), (4, [3, 4]), (32, range(22, 33))])
 def test_reported_are_the_third_of_the_workers_that_explore_least(workers: int, indexes: Any) -> None:
-    assert list(lowest_epsilons(workers)) == list(indexes)
+    assert list(lowest_third(workers)) == list(indexes)
 
 
 def test_episodes_of_workers_that_explore_more_are_counted_and_not_averaged(metrics: MetricsContext) -> None:
     built = Built(metrics)
-    rollouts = ParallelRollouts(built.workers, mode="async", selected_workers=lowest_epsilons(3))
+    rollouts = ParallelRollouts(built.workers, mode="async", selected_workers=LowestEpsilons(built.workers))
     finished: dict[int, list[float]] = {1: [], 2: [], 3: []}
     while not finished[3]:
         delivered = rollouts.pull()

@@ -16,6 +16,7 @@ from rltrain.api.config import (
     PlanConfig,
 )
 from rltrain.api.env import EnvSpec
+from rltrain.api.references import EnvFromSource, LocalObjectReference
 from rltrain.api.roles import ApexRolloutsRole, HeadRole, LearnersRole, ReplayRole, RolloutsRole, WorkersRole
 from rltrain.api.status import JobStatus
 from rltrain.api.storage import Checkpoint, Code
@@ -70,23 +71,6 @@ class RunPolicy(Model):
     """A finished job is deleted after so long, with all but the claim of its checkpoints; kept when not given."""
     clean_up: CleanUp = CleanUp()
     """What of a finished job's pods is deleted at once."""
-
-
-class LocalObjectReference(Model):
-    """Name of an object in the job's namespace."""
-
-    name: str
-
-
-class EnvFromSource(Model):
-    """A ConfigMap or Secret whose keys become environment variables."""
-
-    prefix: str | None = None
-    """Put before each key."""
-    config_map_ref: LocalObjectReference | None = None
-    """The ConfigMap."""
-    secret_ref: LocalObjectReference | None = None
-    """The Secret."""
 
 
 PlanName = Literal["Apex", "ApexClassic", "CQL", "DDPPO", "DQN", "OffPolicy"]
@@ -188,6 +172,14 @@ class ApexSpec(SpecBase):
     """The learner, or learners."""
 
     @model_validator(mode="after")
+    def _learner_can_lack_samples(self) -> Self:
+        if self.rollouts.autoscale and self.config.training_intensity is None:
+            raise ValueError(
+                "rollouts.autoscale needs config.training_intensity: a learner that runs free never waits for samples"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _each_learner_has_rows(self) -> Self:
         if self.learners.replicas > self.config.train_batch_size:
             raise ValueError(
@@ -217,6 +209,8 @@ class ApexClassicSpec(SpecBase):
 
     @model_validator(mode="after")
     def _runs_free(self) -> Self:
+        if self.rollouts.autoscale:
+            raise ValueError("rollouts.autoscale isn't for ApexClassic, which always runs free: use plan Apex")
         if self.config.training_intensity is not None:
             raise ValueError("config.training_intensity isn't for ApexClassic, which always runs free: use plan Apex")
         return self

@@ -26,9 +26,14 @@ _ONE_AGENT: Final[Mapping[str, float]] = {}
 
 
 class Timer:
-    """Mean of the last 100 durations, and the throughput of what they handled."""
+    """Mean of the last 100 durations, and the throughput of what they handled.
+
+    Attributes:
+        total: seconds of all durations since the driver's start.
+    """
 
     def __init__(self, clock: Callable[[], float]) -> None:
+        self.total = 0.0
         self._clock = clock
         self._seconds: deque[float] = deque(maxlen=TIMER_WINDOW)
         self._units: deque[int] = deque(maxlen=TIMER_WINDOW)
@@ -40,6 +45,7 @@ class Timer:
     def push(self, seconds: float) -> None:
         """Add one duration."""
         self._seconds.append(seconds)
+        self.total += seconds
 
     def push_units(self, count: int) -> None:
         """Add how many units the last duration handled."""

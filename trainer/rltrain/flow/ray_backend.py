@@ -15,10 +15,12 @@ from rltrain.flow.threads import Changes, ThreadActor, ThreadFuture
 SLOT: Final = "slot"
 """Resource of which a machine has one for each actor that it can hold."""
 ROLE_LABEL: Final = "role"
+INDEX_LABEL: Final = "index"
+"""Of a machine, counted from 0: actor i of its role takes the slot of machine i - 1, and leaves with it."""
 SWITCH_SECONDS: Final = 0.0005
 """How long a thread may keep others of the driver's process waiting."""
-ANY_ROLE: Final = "any"
-"""Role of a machine that takes actors of every role."""
+ANY: Final = "any"
+"""Role of a machine that takes actors of every role, and index of one that takes every actor of its role."""
 
 _VALUE_LOST: Final = (
     ray.exceptions.ObjectLostError,
@@ -102,12 +104,15 @@ class RayBackend:
 
     def create(self, factory: Callable[[], Any], *, role: str, index: int, slotless: bool = False) -> Actor:
         gpus = self._gpus.get(role, 0) if isinstance(self._gpus, Mapping) else self._gpus
+        labels = {ROLE_LABEL: f"in({role},{ANY})"}
+        if not slotless:
+            labels[INDEX_LABEL] = f"in({index - 1},{ANY})"
         handle = _RemoteHost.options(
             num_cpus=0,
             num_gpus=gpus,
             resources={} if slotless else {SLOT: 1},
             scheduling_strategy="SPREAD" if slotless else "DEFAULT",
-            label_selector={ROLE_LABEL: f"in({role},{ANY_ROLE})"},
+            label_selector=labels,
         ).remote(factory)
         actor = RayActor(handle, role, index)
         self.actors.append(actor)
@@ -174,7 +179,7 @@ class RayBackend:
         held = (
             node["Resources"].get(SLOT, 0)
             for node in nodes
-            if node["Alive"] and node["Labels"].get(ROLE_LABEL) in (role, ANY_ROLE)
+            if node["Alive"] and node["Labels"].get(ROLE_LABEL) in (role, ANY)
         )
         return int(sum(held))
 

@@ -1,7 +1,7 @@
 """The words that plans are written in."""
 
 from rltrain.flow import Concurrently
-from rltrain.ops.apex import AddApexMetrics, ApexContext, lowest_epsilons
+from rltrain.ops.apex import AddApexMetrics, ApexContext, LowestEpsilons
 from rltrain.ops.context import PlanContext, Stateful, Workers
 from rltrain.ops.learner import (
     Dequeue,
@@ -39,6 +39,7 @@ __all__ = [
     "FreeRunning",
     "HurryStragglers",
     "IntensityLedger",
+    "LowestEpsilons",
     "ParallelReplay",
     "ParallelRollouts",
     "PlanContext",
@@ -59,5 +60,4 @@ __all__ = [
     "Workers",
     "agree_on_minibatches",
     "least_steps",
-    "lowest_epsilons",
 ]

@@ -1,5 +1,6 @@
 """What Ape-X's plans are given beside the others', and what they report."""
 
+from collections.abc import Container
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Generic, TypeVar
 
@@ -22,8 +23,22 @@ class ApexContext(PlanContext[C], Generic[C]):
     learner: LearnerHandle
 
 
-def lowest_epsilons(workers: int) -> range:
-    """Indexes of the third of the workers, rounded up, that explore least: theirs is how well the policy does."""
+class LowestEpsilons(Container[int]):
+    """Indexes of the third of the workers, rounded up, that explore least: theirs is how well the policy does.
+
+    Args:
+        workers: however many are wanted at the time.
+    """
+
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
+
+    def __contains__(self, index: object) -> bool:
+        return index in lowest_third(self._workers.wanted)
+
+
+def lowest_third(workers: int) -> range:
+    """Of worker 1 to `workers`, who explore the less the higher; 0 is the driver's own, without any."""
     return range(workers - -(-workers // 3) + 1, workers + 1) if workers else range(1)
 
 

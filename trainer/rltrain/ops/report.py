@@ -27,6 +27,7 @@ class Result:
     episode_return_mean: float | None
     episode_length_mean: float | None
     num_healthy_workers: int
+    num_wanted_workers: int
     steps_per_second: float | None
     time_s: float = 0.0
     counters: dict[str, int] = field(default_factory=dict)
@@ -92,6 +93,7 @@ def summarise(workers: Workers, steps_per_second: float | None) -> Result:
         episode_return_mean=metrics.episode_return_mean,
         episode_length_mean=sum(lengths) / len(lengths) if lengths else None,
         num_healthy_workers=len(workers.actors()),
+        num_wanted_workers=workers.wanted,
         time_s=metrics.clock(),
         steps_per_second=steps_per_second,
         counters=dict(metrics.counters),

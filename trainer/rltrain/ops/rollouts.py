@@ -1,6 +1,7 @@
 """ParallelRollouts: fragments of experience from the workers."""
 
 import logging
+import time
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, overload
@@ -20,11 +21,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Fragment:
-    """What a worker brings: transitions, the episodes that ended meanwhile, and environments that failed."""
+    """What a worker brings: transitions, episodes that ended meanwhile, failed environments; and how long it took."""
 
     batch: AnyBatch
     episodes: tuple[EpisodeRecord, ...]
     faults: FaultReport = NO_FAULTS
+    sample_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class FragmentInfo:
     count: int
     episodes: tuple[EpisodeRecord, ...]
     faults: FaultReport = NO_FAULTS
+    sample_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -50,19 +53,32 @@ class Delivered:
         return self.info.count
 
 
-def sample_fragment(worker: RolloutWorker, env_steps: int, weights: State | None) -> Fragment:
-    """One fragment, with the newest weights and schedules at the global step. Runs where the worker lives."""
+def sample_fragment(worker: RolloutWorker, env_steps: int, workers: int, weights: State | None) -> Fragment:
+    """One fragment, with the newest weights, and schedules at the global step. Runs where the worker lives.
+
+    Args:
+        workers: how many are wanted by now.
+    """
+    begun = time.perf_counter()
     if weights is not None:
         worker.set_weights(weights)
+    worker.set_workers(workers)
     worker.set_global_step(env_steps)
-    return Fragment(worker.sample(), tuple(worker.drain_episodes()), worker.drain_faults())
+    batch = worker.sample()
+    seconds = time.perf_counter() - begun
+    return Fragment(batch, tuple(worker.drain_episodes()), worker.drain_faults(), seconds)
 
 
-def deliver_fragment(worker: RolloutWorker, env_steps: int, weights: State | None) -> tuple[FragmentInfo, Experience]:
+def deliver_fragment(
+    worker: RolloutWorker, env_steps: int, workers: int, weights: State | None
+) -> tuple[FragmentInfo, Experience]:
     """The same in two parts, with the worker's own judgement of its transitions. Runs where the worker lives."""
-    fragment = sample_fragment(worker, env_steps, weights)
-    info = FragmentInfo(worker.spec.index, fragment.batch.count, fragment.episodes, fragment.faults)
-    return info, Experience(fragment.batch, worker.policy.td_error(fragment.batch))
+    begun = time.perf_counter()
+    fragment = sample_fragment(worker, env_steps, workers, weights)
+    errors = worker.policy.td_error(fragment.batch)
+    seconds = time.perf_counter() - begun
+    info = FragmentInfo(worker.spec.index, fragment.batch.count, fragment.episodes, fragment.faults, seconds)
+    return info, Experience(fragment.batch, errors)
 
 
 @overload
@@ -96,7 +112,7 @@ def ParallelRollouts(  # noqa: N802 - operators of the plan language are written
     if mode == "bulk_sync":
         if workers.wanted == 0:
             return LocalIterator(lambda: _sample_here(workers)).for_each(_record)
-        return shards.gather_rounds().for_each(_record)
+        return shards.gather_rounds().for_each(_timed).for_each(_record)
 
     def record(delivered: Delivered) -> Delivered:
         info = delivered.info
@@ -109,19 +125,29 @@ def ParallelRollouts(  # noqa: N802 - operators of the plan language are written
     deliveries: ParallelIterator[tuple[FragmentInfo, Any]] = ParallelIterator(
         workers, lambda actor: replace(workers.sampling(actor), function=deliver_fragment, split=True)
     )
-    return deliveries.gather_async(num_async, name="rollouts").for_each(lambda item: record(Delivered(*item)))
+
+    def timed(item: tuple[FragmentInfo, Any]) -> Delivered:
+        get_metrics().timer("sample").push(item[0].sample_s)
+        return Delivered(*item)
+
+    return deliveries.gather_async(num_async, name="rollouts").for_each(timed).for_each(record)
+
+
+def _timed(fragments: Sequence[Fragment]) -> Sequence[Fragment]:
+    get_metrics().timer("sample").push(max(fragment.sample_s for fragment in fragments))
+    return fragments
 
 
 def _sample_here(workers: Workers) -> Sequence[Fragment]:
     with get_metrics().timer("sample")():
-        return [sample_fragment(workers.local, get_metrics().counters[STEPS_SAMPLED], None)]
+        return [sample_fragment(workers.local, get_metrics().counters[STEPS_SAMPLED], 0, None)]
 
 
 def _deliver_here(workers: Workers) -> Delivered:
     metrics = get_metrics()
     metrics.current_actor = None
     with metrics.timer("sample")():
-        info, experience = deliver_fragment(workers.local, metrics.counters[STEPS_SAMPLED], None)
+        info, experience = deliver_fragment(workers.local, metrics.counters[STEPS_SAMPLED], 0, None)
     return Delivered(info, workers.backend.share(experience))
 
 

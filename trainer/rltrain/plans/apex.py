@@ -18,6 +18,7 @@ from rltrain.ops import (
     Enqueue,
     FreeRunning,
     IntensityLedger,
+    LowestEpsilons,
     ParallelReplay,
     ParallelRollouts,
     Result,
@@ -26,7 +27,6 @@ from rltrain.ops import (
     UpdatePrioritiesAndStats,
     UpdateTargetNetwork,
     UpdateWorkerWeights,
-    lowest_epsilons,
 )
 
 
@@ -43,7 +43,7 @@ def apex(context: ApexContext[ApexConfig]) -> LocalIterator[Result]:
 
     # (1) Fragments go to shards, and their workers get new weights; sampling waits for training that is behind.
     store_op = (
-        ParallelRollouts(workers, mode="async", num_async=2, selected_workers=lowest_epsilons(workers.wanted))
+        ParallelRollouts(workers, mode="async", num_async=2, selected_workers=LowestEpsilons(workers))
         .only_while(lambda: not (ledger.behind and shards.warm.actors()))
         .for_each(StoreToReplayActors(shards, ledger, context.seed))
     )

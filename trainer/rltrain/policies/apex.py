@@ -52,6 +52,7 @@ class ApexPolicy(DQNPolicy):
         device: str = "cpu",
         workers: int = 0,
     ) -> None:
+        self._worker = seeds.worker
         self._constant = None if config.noisy else worker_epsilon(seeds.worker, workers)
         self._judges = config.worker_side_prioritization and config.prioritized_replay
         super().__init__(config, obs_space, action_space, seeds, device)
@@ -61,6 +62,10 @@ class ApexPolicy(DQNPolicy):
         super().set_global_step(env_steps)
         if self._constant is not None:
             self._epsilon = self._constant
+
+    def set_workers(self, workers: int) -> None:
+        self._constant = None if self._config.noisy else worker_epsilon(self._worker, workers)
+        self.set_global_step(self.global_step)
 
     def td_error(self, batch: Batch) -> Array | None:
         if not self._judges:

@@ -76,6 +76,9 @@ class Learned(Protocol[B]):
     def set_global_step(self, env_steps: int) -> None:
         """Move schedules to a global number of env steps."""
 
+    def set_workers(self, workers: int) -> None:
+        """There are so many workers now, and exploration that depends on that follows."""
+
     def get_weights(self) -> State:
         """What acting needs, as copies: arrays by parameter."""
 

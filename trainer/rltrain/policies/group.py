@@ -75,6 +75,10 @@ class PolicyGroup:
         for policy in self.policies.values():
             policy.set_global_step(env_steps)
 
+    def set_workers(self, workers: int) -> None:
+        for policy in self.policies.values():
+            policy.set_workers(workers)
+
     def get_weights(self) -> State:
         return self._each(lambda policy: policy.get_weights())
 

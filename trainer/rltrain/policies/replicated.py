@@ -69,6 +69,10 @@ class ReplicatedPolicy:
         for copy in self.copies:
             copy.set_global_step(env_steps)
 
+    def set_workers(self, workers: int) -> None:
+        for copy in self.copies:
+            copy.set_workers(workers)
+
     def get_weights(self) -> dict[str, Array]:
         return self._first.get_weights()
 

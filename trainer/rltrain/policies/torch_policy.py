@@ -70,6 +70,9 @@ class TorchPolicy:
         if self._lr_schedule:
             self._lr = interpolate(self._lr_schedule, env_steps)
 
+    def set_workers(self, workers: int) -> None:
+        pass
+
     def td_error(self, batch: Batch) -> Array | None:
         return None
 

@@ -130,6 +130,12 @@ class RolloutWorker:
         """Move the policy's schedules."""
         self.policy.set_global_step(env_steps)
 
+    def set_workers(self, workers: int) -> None:
+        """Explore as one of so many."""
+        if workers != self.spec.num_workers:
+            self.spec = replace(self.spec, num_workers=workers)
+            self.policy.set_workers(workers)
+
     def get_state(self) -> State:
         """Policy, random states and, in serial mode, open episodes: all that `sample` depends on."""
         sampling = self._collector.get_state() if self._collector else None

@@ -122,6 +122,16 @@ class Training:
             self.context.replay = self.context.keep(_REPLAY, plan.replay(spec.config, spec.seed, roster))
         self.flow: LocalIterator[Result] = plan.build(self.context)
 
+    def resize(self, job: RLTrainingJob) -> None:
+        """Go on with as many workers as a job says that differs in that alone. Raises RltrainError, see `RankGroup`."""
+        self.job = job
+        role = workers_role(job)
+        if isinstance(self.workers, RankGroup):
+            assert isinstance(role, WorkersRole)
+            self.workers.resize(role.replicas, role.min_replicas)
+        else:
+            self.workers.resize(replicas_of(role))
+
     def get_state(self) -> dict[str, State]:
         """Everything that a resume needs, by part."""
         parts = {name: part.get_state() for name, part in self.context.kept.items() if self._saves(part)}

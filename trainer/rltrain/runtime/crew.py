@@ -69,6 +69,14 @@ class Crew:
         for index in range(1, wanted + 1):
             self.start(index)
 
+    def resize(self, wanted: int) -> None:
+        """Begin to make those that are new, and no longer make those beyond; whoever has the latter ends them."""
+        before, self.wanted = self.wanted, wanted
+        for index in range(before + 1, wanted + 1):
+            self.start(index)
+        for index in [index for index in self._starting if index > wanted]:
+            self.backend.kill(self._starting.pop(index)[0])
+
     def start(self, index: int) -> None:
         """Begin to make actor `index`."""
         make = partial(self._factory, index, self._made[index])

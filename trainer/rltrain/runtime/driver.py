@@ -23,11 +23,13 @@ from rltrain.runtime.criteria import Standing, eta_seconds, reached
 from rltrain.runtime.evaluation import learned_weights
 from rltrain.runtime.evaluators import Evaluation
 from rltrain.runtime.interrupts import Interrupts
+from rltrain.runtime.mounted import MountedManifest
 from rltrain.runtime.observers import Observers
 from rltrain.runtime.restoring import restore
 from rltrain.runtime.result import RunResult, StopReason
 from rltrain.runtime.rundir import RunDirectory
 from rltrain.runtime.saving import Saver, despite_losses, now
+from rltrain.runtime.scaling import Scaling
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +53,7 @@ class Driver:
         interrupts: active signal handlers.
         attempt: this start's record.
         checkpoint: what to go on from.
+        manifest: the mounted one, whose changes are followed; None where nobody edits a running job.
 
     Attributes:
         begun: whether the run is this start's: nothing about it was refused.
@@ -65,6 +68,7 @@ class Driver:
         interrupts: Interrupts,
         attempt: Attempts,
         checkpoint: Checkpoint | None,
+        manifest: MountedManifest | None = None,
     ) -> None:
         self._job = job
         self._directory = directory
@@ -74,6 +78,7 @@ class Driver:
         self._resumed = checkpoint
         self.begun = False
         self._metrics = MetricsContext(window=job.spec.config.metrics_num_episodes_for_smoothing)
+        self._scaling = Scaling(job, directory, manifest)
         self._saver = Saver(job, directory, attempt, observers, self._metrics, checkpoint)
         clock = StepClock(self._metrics) if backend.serial else WallClock()
         self._clock = self._metrics.clock = clock
@@ -81,7 +86,7 @@ class Driver:
         self._speed: float | None = None
         self._evaluated: Evaluation | None = None
         self._callbacks = Callbacks(job.spec.config.callbacks)
-        self._told = (float("-inf"), 0)
+        self._told = (float("-inf"), (0, 0))
 
     def run(self) -> RunResult:
         """Train until something ends it.
@@ -112,9 +117,10 @@ class Driver:
         workers = training.workers
         enough_at: float | None = None
         while not self._interrupts.asked:
+            self._scaling.follow(training)
             training.refresh()
             healthy = len(workers.actors())
-            self._tell(training, "Starting", urgent=healthy != self._told[1])
+            self._tell(training, "Starting")
             complete = training.complete()
             if healthy >= workers.wanted and complete:
                 return True
@@ -156,8 +162,10 @@ class Driver:
             if self._clock() - self._metrics.marks["last_checkpoint"] >= every:
                 self._metrics.marks["last_checkpoint"] = self._clock()
                 self._saver.save_or_complain(training)
+            self._scaling.follow(training)
             item = despite_losses(training, tick)
             if not isinstance(item, Signal):
+                self._scaling.measure(training)
                 self._report(item, resumed, self._evaluate(training))
                 resumed = None
             self._tell(training, "Training")
@@ -249,10 +257,10 @@ class Driver:
         )
 
     def _tell(self, training: Training, phase: str, urgent: bool = False) -> None:
-        healthy = len(training.workers.actors())
-        if not urgent and healthy == self._told[1] and time.monotonic() - self._told[0] < PROGRESS_SECONDS:
+        healthy, wanted = there = len(training.workers.actors()), training.workers.wanted
+        if not urgent and there == self._told[1] and time.monotonic() - self._told[0] < PROGRESS_SECONDS:
             return
-        self._told = (time.monotonic(), healthy)
+        self._told = (time.monotonic(), there)
         standing = self._standing()
         self._observers.progress(
             Progress.model_validate(
@@ -267,7 +275,8 @@ class Driver:
                     "evaluation_return_mean": standing.evaluation_return_mean,
                     "steps_per_second": standing.steps_per_second,
                     "workers_healthy": healthy,
-                    "workers_wanted": training.workers.wanted,
+                    "workers_wanted": wanted,
+                    "rollouts_proposed": self._scaling.proposed,
                     "eta_seconds": eta_seconds(self._job.spec.stop, standing),
                     "updated_at": now(),
                 }

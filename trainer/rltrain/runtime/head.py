@@ -24,6 +24,7 @@ from rltrain.runtime.result import RunResult
 from rltrain.runtime.session import STARTS, cluster_session, prepare_environment
 
 if TYPE_CHECKING:
+    from rltrain.runtime.mounted import MountedManifest
     from rltrain.runtime.rundir import RunDirectory
 
 log = logging.getLogger(__name__)
@@ -66,6 +67,7 @@ def serve() -> int:
 def _work(pod: Pod, interrupts: Interrupts) -> RunResult:
     """Train, unless it has been done; what is over for good is written down before anybody is told."""
     from rltrain.api.load import load_job
+    from rltrain.runtime.mounted import MountedManifest
     from rltrain.runtime.rundir import RunDirectory
 
     directory = RunDirectory(pod.run_directory)
@@ -75,10 +77,11 @@ def _work(pod: Pod, interrupts: Interrupts) -> RunResult:
         tell_nodes([], JOIN_SECONDS)
         return earlier
     try:
+        manifest = MountedManifest(pod.manifest)  # an edit after this is seen
         job = load_job(pod.manifest, [])
         directory = RunDirectory(pod.run_directory, job.spec.checkpoint.keep)
         directory.open()
-        return _train(pod, job, directory, interrupts)
+        return _train(pod, job, directory, manifest, interrupts)
     except InvalidInput as error:
         outcome = _failed(error)
         directory.open()
@@ -87,7 +90,9 @@ def _work(pod: Pod, interrupts: Interrupts) -> RunResult:
         return outcome
 
 
-def _train(pod: Pod, job: RLTrainingJob, directory: "RunDirectory", interrupts: Interrupts) -> RunResult:
+def _train(
+    pod: Pod, job: RLTrainingJob, directory: "RunDirectory", manifest: "MountedManifest", interrupts: Interrupts
+) -> RunResult:
     from rltrain.flow.ray_backend import RayBackend
     from rltrain.runtime.console import PlainConsole
     from rltrain.runtime.kubernetes_progress import kubernetes_progress
@@ -106,6 +111,7 @@ def _train(pod: Pod, job: RLTrainingJob, directory: "RunDirectory", interrupts: 
         watchers=[PlainConsole(sys.stderr), *([progress] if progress else [])],
         interrupts=interrupts,
         for_good=lambda outcome: outcome.exit_code in FOR_GOOD,
+        manifest=manifest,
     )
     if outcome.state != "Interrupted":
         tell_nodes(backend.actors)

@@ -151,7 +151,8 @@ class KubernetesProgress:
 
 
 def _standing(progress: Progress) -> tuple[object, ...]:
-    return progress.phase, progress.workers_healthy, progress.attempt, progress.stop_reason
+    counts = progress.workers_healthy, progress.workers_wanted, progress.rollouts_proposed
+    return progress.phase, progress.attempt, progress.stop_reason, *counts
 
 
 def _news(status: dict[str, Any] | None) -> Any:

@@ -84,6 +84,7 @@ class TensorBoard(Silent):
             "episode_length_mean": result.episode_length_mean,
             "steps_per_second": result.steps_per_second,
             "num_healthy_workers": result.num_healthy_workers,
+            "num_wanted_workers": result.num_wanted_workers,
             "trained_steps": result.trained_steps,
             **{f"exploration/{name}": value for name, value in result.exploration.items()},
             **{f"learner/{name}": value for name, value in result.info.get("learner", {}).items()},

@@ -26,6 +26,7 @@ class Pod:
     """A pod's place in its job. Ports and paths are overridable, to try pods as processes of one machine.
 
     Attributes:
+        index: within its role, from 0, as the Job controller tells every pod; "any" where nobody does.
         head: DNS name of the head pod.
         ip: this pod's address.
         object_store_bytes: what Ray may use of /dev/shm.
@@ -36,6 +37,7 @@ class Pod:
     namespace: str
     uid: str
     role: str
+    index: str
     name: str
     pod_uid: str
     ip: str
@@ -57,6 +59,7 @@ class Pod:
                 namespace=environment["RLTRAIN_JOB_NAMESPACE"],
                 uid=environment["RLTRAIN_JOB_UID"],
                 role=environment["RLTRAIN_ROLE"],
+                index=environment.get("JOB_COMPLETION_INDEX", "any"),
                 name=environment["RLTRAIN_POD_NAME"],
                 pod_uid=environment["RLTRAIN_POD_UID"],
                 ip=environment["RLTRAIN_POD_IP"],
@@ -97,7 +100,7 @@ def ray_command(pod: Pod, *options: str) -> Sequence[str]:
         "--disable-usage-stats",
         "--include-log-monitor=false",
         f"--node-ip-address={pod.ip}",
-        f"--labels=role={pod.role}",
+        f"--labels=role={pod.role},index={pod.index}",
         f"--object-store-memory={pod.object_store_bytes}",
         f"--node-manager-port={ports['RLTRAIN_NODE_MANAGER_PORT']}",
         f"--object-manager-port={ports['RLTRAIN_OBJECT_MANAGER_PORT']}",

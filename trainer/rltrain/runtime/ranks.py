@@ -84,6 +84,29 @@ class RankGroup:
         except ShardFailure as failure:
             self.failed([failure])
 
+    def resize(self, wanted: int, minimum: int) -> None:
+        """At an iteration's boundary: let ranks beyond go, and have the others form a group anew; new ones come later.
+
+        Raises RltrainError when a rank is lost meanwhile, and that is hopeless.
+        """
+        self.minimum = minimum
+        self._crew.resize(wanted)
+        self._states = {index: state for index, state in self._states.items() if index <= wanted}
+        leaving = [actor for actor in [*self._live, *self._waiting] if actor.index > wanted]
+        if not leaving:
+            return
+        try:
+            if self._live:
+                self._copy()
+        except ShardFailure as failure:
+            self.failed([failure])
+            leaving = []  # all of them have ended, and those beyond aren't made again
+        for actor in leaving:
+            self.backend.kill(actor)
+        self._waiting = [actor for actor in [*self._live, *self._waiting] if actor not in leaving]
+        self._live, self._waiting_since = [], self._monotonic()
+        self.refresh()
+
     def succeeded(self, actor: Actor) -> None:
         self._crew.succeeded(actor)
 
@@ -100,7 +123,8 @@ class RankGroup:
         for failure in self._causes(failures):
             self._crew.judge(failure)
         for actor in group:
-            self._crew.start(actor.index)
+            if actor.index <= self.wanted:
+                self._crew.start(actor.index)
 
     def publish_weights(self, *, only_new: bool = False) -> None:
         raise TrainingFailed("ranks learn by themselves; the driver has no weights to give them")
@@ -109,7 +133,7 @@ class RankGroup:
         self.publish_weights()
 
     def sampling(self, actor: Actor) -> Call:
-        return Call(sample_fragment, (get_metrics().counters[STEPS_SAMPLED], None))
+        return Call(sample_fragment, (get_metrics().counters[STEPS_SAMPLED], self.wanted, None))
 
     def get_state(self) -> State:
         """The ranks' common state, and what each has of its own."""
@@ -138,7 +162,8 @@ class RankGroup:
         """Restore the driver's worker now and the ranks when the group is formed."""
         self.local.set_state(state["local"])
         self._whole = (int(state["iteration"]), state["learned"])
-        self._states = {int(index): saved for index, saved in state["ranks"].items()}
+        ranks = {int(index): saved for index, saved in state["ranks"].items()}
+        self._states = {index: saved for index, saved in ranks.items() if index <= self.wanted}
 
     def stop(self) -> None:
         """End all ranks."""

@@ -80,7 +80,7 @@ def _start(slots: int, folder: Path) -> None:
                 include_dashboard=False,
                 num_cpus=1,
                 resources={"slot": slots} if slots else None,
-                labels={"role": "any"},
+                labels={"role": "any", "index": "any"},
                 object_store_memory=OBJECT_STORE_BYTES,
                 log_to_driver=False,
                 logging_level="ERROR",

@@ -15,6 +15,7 @@ from rltrain.runtime.differences import differences
 from rltrain.runtime.doubts import doubts
 from rltrain.runtime.driver import Driver
 from rltrain.runtime.interrupts import Interrupts
+from rltrain.runtime.mounted import MountedManifest
 from rltrain.runtime.observers import Observer, Observers, ResultsFile, TensorBoard
 from rltrain.runtime.outcome_so_far import OutcomeSoFar
 from rltrain.runtime.result import RunResult
@@ -34,6 +35,7 @@ def train(
     interrupts: Interrupts,
     for_good: Callable[[RunResult], bool],
     cores: int | None = None,
+    manifest: MountedManifest | None = None,
 ) -> RunResult:
     """Go on from the newest checkpoint there is until something ends the run.
 
@@ -45,6 +47,7 @@ def train(
         watchers: told of everything, after the files.
         for_good: which outcomes end the run for good, as finished.json then says.
         cores: processors that all of it shares.
+        manifest: the mounted one, whose changes are followed; None where nobody edits a running job.
 
     Raises:
         RltrainError: it can't begin or can't go on; the watchers have been told.
@@ -62,7 +65,7 @@ def train(
     begun = False
     try:
         with session() as backend:
-            driver = Driver(job, directory, backend, observers, interrupts, attempt, checkpoint)
+            driver = Driver(job, directory, backend, observers, interrupts, attempt, checkpoint, manifest)
             try:
                 outcome = driver.run()
             finally:

@@ -30,6 +30,13 @@ class RolloutWorkers:
         self._states: dict[int, State] = {}
         self._syncs = Outstanding(crew.backend, None, self._unsynced)  # a worker that got weights samples next
 
+    def resize(self, wanted: int) -> None:
+        """Have so many actors, from the next call on. Those beyond end at once, and nobody misses what they owe."""
+        self._crew.resize(wanted)
+        for index in [index for index in self._live if index > wanted]:
+            self.backend.kill(self._live.pop(index))
+        self._forget_beyond()
+
     @property
     def backend(self) -> Backend:
         return self._crew.backend
@@ -80,7 +87,7 @@ class RolloutWorkers:
         fresh = self._sent.get(actor.index) != self._version
         self._sent[actor.index] = self._version
         env_steps = get_metrics().counters[STEPS_SAMPLED]
-        return Call(sample_fragment, (env_steps, self._weights() if fresh else None))
+        return Call(sample_fragment, (env_steps, self.wanted, self._weights() if fresh else None))
 
     def get_state(self) -> State:
         """States of the driver's worker and of every healthy actor; one that fails meanwhile is left out."""
@@ -110,6 +117,13 @@ class RolloutWorkers:
         self.publish_weights()
         # Those that had the newest weights have them again, once they are restored.
         self._sent = {int(index): self._version for index in state["current"] if int(index) in self._states}
+        self._forget_beyond()  # there may have been more of them
+
+    def _forget_beyond(self) -> None:
+        """One that comes later under such an index is new."""
+        for known in (self._states, self._sent):
+            for index in [index for index in known if index > self.wanted]:
+                del known[index]
 
     def _weights(self) -> Any:
         """A reference to the local policy's weights as last published."""
