@@ -5,7 +5,8 @@ import json
 
 from rltrain.api import names
 from rltrain.api.errors import InvalidManifest
-from rltrain.api.job import PlanSpec, RLTrainingJob, RunPolicy
+from rltrain.api.job import PlanSpec, RLTrainingJob
+from rltrain.api.run_policy import RunPolicy
 from rltrain_operator.render import claim, configmap, networkpolicy, rbac, service
 from rltrain_operator.render import secret as secrets
 from rltrain_operator.render.context import Context, Object, OperatorConfig

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from rltrain.api.finite import finite
-from rltrain.api.job import RunPolicy, Stop
+from rltrain.api.job import Stop
+from rltrain.api.run_policy import RunPolicy
 from rltrain.api.status import Progress
 from rltrain.runtime.console import PlainConsole, conclude, describe, duration
 from rltrain.runtime.criteria import Standing, eta_seconds, reached

@@ -2,7 +2,8 @@
 
 from typing import NamedTuple
 
-from rltrain.api.job import RunPolicy, Stop
+from rltrain.api.job import Stop
+from rltrain.api.run_policy import RunPolicy
 from rltrain.runtime.result import StopReason
 
 

@@ -82,7 +82,9 @@ class Scaling:
             self.proposed = self._window = None
             return
         workers, now = training.workers, self._monotonic()
-        if self._window is None or workers.wanted != self._window.workers or len(workers.actors()) < workers.wanted:
+        if len(workers.actors()) < workers.wanted:
+            self._window = None  # until all of them are there
+        elif self._window is None or self._window.workers != workers.wanted:
             self._window = Window(workers.wanted, now)
         elif now - self._window.begun >= MEASURE_SECONDS:
             alternating = not PLANS[self._job.spec.base].sharded
