@@ -106,11 +106,12 @@ class Machine:
         self.manifest.write_text(manifest)
         self.claim = claim_block()
         self._first = self.claim.getsockname()[1] + 1 - BLOCK
-        self.gcs, *self._ports = free_ports(1 + 4 * len(ROLES), self._first + 100 * len(ROLES))
+        places = len(ROLES) + 1  # one for a role's second pod
+        self.gcs, *self._ports = free_ports(1 + 4 * places, self._first + 100 * places)
         self.started: list[subprocess.Popen[bytes]] = []
 
-    def start(self, role: str) -> "subprocess.Popen[bytes]":
-        place = ROLES.index(role)
+    def start(self, role: str, index: int = 0) -> "subprocess.Popen[bytes]":
+        place = ROLES.index(role) if index == 0 else len(ROLES)
         names = ("NODE_MANAGER", "OBJECT_MANAGER", "RUNTIME_ENV_AGENT", "METRICS_EXPORT")
         ports = {f"RLTRAIN_{name}_PORT": str(self._ports[4 * place + at]) for at, name in enumerate(names)}
         low = self._first + 100 * place
@@ -124,7 +125,8 @@ class Machine:
             "RLTRAIN_JOB_NAMESPACE": "default",
             "RLTRAIN_JOB_UID": "uid",
             "RLTRAIN_ROLE": role,
-            "RLTRAIN_POD_NAME": f"pods-{role}-0",
+            "JOB_COMPLETION_INDEX": str(index),
+            "RLTRAIN_POD_NAME": f"pods-{role}-{index}",
             "RLTRAIN_POD_UID": f"{role}-{len(self.started)}",
             "RLTRAIN_POD_IP": "127.0.0.1",
             "RLTRAIN_HEAD": "localhost",
@@ -252,3 +254,35 @@ def test_ape_xs_shards_and_learner_are_where_their_roles_are_and_losing_those_ma
     assert head.returncode == 0, machine.logs()
     machine.wait("the nodes' end", lambda: all(node.poll() is not None for node in nodes.values()))
     assert [node.returncode for node in nodes.values()] == [0, 0, 0], machine.logs()
+
+
+def test_the_driver_follows_its_manifest_and_lets_the_last_pod_go_without_missing_it(machine: Machine) -> None:
+    run = machine.data / "uid"
+
+    def workers() -> tuple[int, int]:
+        lines = (run / "results.jsonl").read_text().splitlines() if (run / "results.jsonl").exists() else []
+        last = json.loads(lines[-1]) if lines else {"num_wanted_workers": 0, "num_healthy_workers": 0}
+        return last["num_wanted_workers"], last["num_healthy_workers"]
+
+    def edit(replicas: int) -> None:
+        new = machine.folder / "new.yaml"
+        new.write_text(MANIFEST.replace("rollouts: {replicas: 1}", f"rollouts: {{replicas: {replicas}}}"))
+        new.replace(machine.manifest)
+
+    second = machine.start("rollouts", 1)  # it could take the first worker, were it not for its index
+    first = machine.start("rollouts")
+    head = machine.start("head")
+    machine.wait("one worker", lambda: workers() == (1, 1), head)
+    edit(2)
+    machine.wait("two workers", lambda: workers() == (2, 2), head)
+    edit(1)
+    machine.wait("one worker again", lambda: workers() == (1, 1), head)
+    kill_tree(second.pid)
+    second.wait()
+    count = len((run / "results.jsonl").read_text().splitlines())
+    machine.wait(
+        "more reports", lambda: len((run / "results.jsonl").read_text().splitlines()) > count + 10, head, first
+    )
+    assert workers() == (1, 1)
+    counters = json.loads((run / "results.jsonl").read_text().splitlines()[-1])["counters"]
+    assert not [name for name in counters if "lost" in name], machine.logs()
