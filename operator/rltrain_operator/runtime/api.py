@@ -24,6 +24,9 @@ TRIES: Final = 5
 PAGE: Final = 500
 TIMEOUT_SECONDS: Final = 30.0
 _AGAIN = frozenset({429, 500, 502, 503, 504})
+_METHODS: Final = {"get": "GET", "list": "GET", "create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE"}
+_APPLY: Final = "application/apply-patch+yaml"
+_MERGE: Final = "application/merge-patch+json"
 _UNTYPED = "failed to create typed patch object"
 _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -41,6 +44,14 @@ class ApiError(Exception):
 
 class Unreachable(Exception):
     """No answer, after several tries."""
+
+
+class NotLeading(Exception):
+    """A write that wasn't sent, for another may lead by now."""
+
+
+Count = Callable[[str, str, str], None]
+"""Told of each request: verb, resource (with its subresource) and status code, which is empty where no answer came."""
 
 
 @dataclass
@@ -76,12 +87,22 @@ class Api:
     Args:
         requests_per_second: longest sustained rate.
         credentials: read anew when the API server doesn't take them any more, for a pod's token is exchanged often.
+        tries: how often a request is sent to a server that is busy, broken or away.
+        timeout: seconds for one try.
+        count: told of each try.
+
+    Attributes:
+        may_write: asked right before each write is sent, however long that had to wait.
     """
 
     def __init__(
         self,
         requests_per_second: float = 50.0,
         credentials: Callable[[], kopf.ConnectionInfo | None] = lambda: log_in(kopf.OperatorSettings()),
+        *,
+        tries: int = TRIES,
+        timeout: float = TIMEOUT_SECONDS,
+        count: Count = lambda verb, resource, code: None,
     ) -> None:
         self._credentials = credentials
         info = self._log_in()
@@ -89,31 +110,41 @@ class Api:
         self._client = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(ssl=info.as_ssl_context()),
             headers={"User-Agent": names.OPERATOR_FIELD_MANAGER},
-            timeout=aiohttp.ClientTimeout(total=TIMEOUT_SECONDS),
+            timeout=aiohttp.ClientTimeout(total=timeout),
             proxy=info.proxy_url,
         )
         self._limit = RateLimit(requests_per_second, 2 * requests_per_second)
+        self._tries = tries
+        self._count = count
+        self.may_write: Callable[[], bool] = lambda: True
         self.requests = 0
 
     async def close(self) -> None:
         await self._client.close()
 
     async def get(self, kind: Kind, namespace: str | None, name: str) -> Object:
-        return await self._request("GET", kind.path(namespace, name))
+        return await self._request("get", kind.plural, kind.path(namespace, name))
 
     async def openapi(self, group: str, version: str) -> Object:
         """The schemas that are served for a group, which anyone who is authenticated may read."""
-        return await self._request("GET", f"/openapi/v3/apis/{group}/{version}")
+        return await self._request("get", "openapi", f"/openapi/v3/apis/{group}/{version}")
 
     async def metadata(self, kind: Kind, namespace: str | None, name: str) -> Object:
         """The object without its content, which for a Secret is none of our business."""
-        return await self._request("GET", kind.path(namespace, name), accept=_METADATA)
+        return await self._request("get", kind.plural, kind.path(namespace, name), accept=_METADATA)
 
     async def create(self, kind: Kind, made: Object, *, dry_run: bool = False) -> Object:
         params = {"fieldManager": names.OPERATOR_FIELD_MANAGER}
         if dry_run:
             params |= {"dryRun": "All", "fieldValidation": "Strict"}
-        return await self._request("POST", kind.path(made["metadata"]["namespace"]), params=params, body=made)
+        path = kind.path(made["metadata"]["namespace"])
+        return await self._request("create", kind.plural, path, params=params, body=made)
+
+    async def replace(self, kind: Kind, made: Object) -> Object:
+        """Write the whole object, if its resource version is still the newest."""
+        params = {"fieldManager": names.OPERATOR_FIELD_MANAGER}
+        path = kind.path(made["metadata"]["namespace"], made["metadata"]["name"])
+        return await self._request("update", kind.plural, path, params=params, body=made)
 
     async def apply(self, kind: Kind, made: Object, *, subresource: str | None = None, dry_run: bool = False) -> Object:
         """Server-side apply; fields that others set on the side stay theirs."""
@@ -122,20 +153,21 @@ class Api:
             params["dryRun"] = "All"
         metadata = made["metadata"]
         path = kind.path(metadata["namespace"], metadata["name"], subresource)
-        return await self._request("PATCH", path, params=params, body=made, content_type="application/apply-patch+yaml")
+        resource = f"{kind.plural}/{subresource}" if subresource else kind.plural
+        return await self._request("patch", resource, path, params=params, body=made, content_type=_APPLY)
 
     async def patch(self, kind: Kind, namespace: str, name: str, uid: str, fields: Object) -> Object:
         """Set fields of this very object, and leave the rest."""
         params = {"fieldManager": names.OPERATOR_FIELD_MANAGER, "fieldValidation": "Strict"}
         body = {**fields, "metadata": {"uid": uid}}
         path = kind.path(namespace, name)
-        return await self._request("PATCH", path, params=params, body=body, content_type="application/merge-patch+json")
+        return await self._request("patch", kind.plural, path, params=params, body=body, content_type=_MERGE)
 
     async def delete(self, kind: Kind, namespace: str, name: str, uid: str, *, after_its_own: bool = False) -> None:
         """Delete this very object, and what it owns after it; or before it, so that it is there until they are gone."""
         policy = "Foreground" if after_its_own else "Background"
         body = {"propagationPolicy": policy, "preconditions": {"uid": uid}}
-        await self._request("DELETE", kind.path(namespace, name), body=body)
+        await self._request("delete", kind.plural, kind.path(namespace, name), body=body)
 
     async def list(
         self,
@@ -154,7 +186,7 @@ class Api:
             params = {"limit": str(min(PAGE, left or PAGE)), "continue": token}
             params |= {"labelSelector": labels or "", "fieldSelector": fields or ""}
             used = {key: value for key, value in params.items() if value}
-            page = await self._request("GET", kind.path(namespace), params=used, accept=accept)
+            page = await self._request("list", kind.plural, kind.path(namespace), params=used, accept=accept)
             for item in page.get("items") or []:
                 yield item
             token = page.get("metadata", {}).get("continue") or ""
@@ -165,7 +197,8 @@ class Api:
 
     async def _request(
         self,
-        method: str,
+        verb: str,
+        resource: str,
         path: str,
         *,
         params: Mapping[str, str] | None = None,
@@ -175,34 +208,40 @@ class Api:
     ) -> Object:
         headers = {"Accept": accept, "Content-Type": content_type}
         content = None if body is None else json.dumps(body).encode()
-        trusted = False
-        pause = 0.2
-        for attempt in range(1, TRIES + 1):
+        method, pause, trusted = _METHODS[verb], 0.2, False
+        attempt = 0
+        while True:
+            attempt += 1
             await self._limit.take()
+            if method != "GET" and not self.may_write():
+                raise NotLeading(f"{method} {path} isn't sent: another process may lead")
             self.requests += 1
             try:
                 async with self._client.request(
                     method, self._server + path, params=params, data=content, headers=headers | self._authorization
                 ) as answer:
                     text = await answer.read()
-            except (aiohttp.ClientError, TimeoutError) as error:
-                if attempt == TRIES:
-                    raise Unreachable(f"{method} {path}: {type(error).__name__} {error}") from error
-                wanted = pause
-            else:
+                self._count(verb, resource, str(answer.status))
                 if answer.status < 400:
                     found: Object = json.loads(text)
                     return found
+            except (aiohttp.ClientError, TimeoutError, ValueError) as error:
+                if not isinstance(error, ValueError):
+                    self._count(verb, resource, "")
+                if attempt == self._tries:
+                    raise Unreachable(f"{method} {path}: {type(error).__name__} {error}") from error
+                wanted = pause
+            else:
                 if answer.status == 401 and not trusted:
                     trusted = bool(self._log_in())
+                    attempt -= 1
                     continue
                 refused = _error(answer.status, text)
-                if refused.code not in _AGAIN or attempt == TRIES:
+                if refused.code not in _AGAIN or attempt == self._tries:
                     raise refused
                 wanted = max(pause, _retry_after(answer.headers))
             await asyncio.sleep(wanted * random.uniform(1.0, 1.5))
             pause = min(2 * pause, 10.0)
-        raise AssertionError("unreachable")
 
     def _log_in(self) -> kopf.ConnectionInfo:
         info = self._credentials()

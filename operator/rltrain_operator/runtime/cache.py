@@ -22,8 +22,13 @@ def version_of(made: Object) -> int:
 
 @dataclass
 class Store:
-    """The newest state of each object of one kind."""
+    """The newest state of each object of one kind.
 
+    Attributes:
+        heard_at: time of the watch's last event, in seconds since 1970.
+    """
+
+    heard_at: float = 0.0
     _objects: dict[Key, Object] = field(default_factory=dict)
     _watched: dict[Key, int] = field(default_factory=dict)
     """Version that the watch has reached, object by object."""

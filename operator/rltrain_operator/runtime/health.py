@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from aiohttp import web
+from prometheus_client import CollectorRegistry
+from prometheus_client.aiohttp import make_aiohttp_handler
 
 LONGEST_LAG = 10.0
 LONGEST_QUEUE_AGE = 120.0
@@ -48,17 +50,20 @@ class Health:
             found.append(f"the event loop lags {self._lag:.1f} s")
         if (age := self.queue_age()) > LONGEST_QUEUE_AGE:
             found.append(f"a job has waited {age:.0f} s for its visit")
-        if self._behind_since is not None:
-            behind = asyncio.get_running_loop().time() - self._behind_since
-            if behind > LONGEST_WATCH_LAG:
-                found.append(f"the watches have been behind for {behind:.0f} s")
+        if (behind := self.watch_lag()) > LONGEST_WATCH_LAG:
+            found.append(f"the watches have been behind for {behind:.0f} s")
         return found
 
-    async def serve(self, host: str, port: int) -> web.AppRunner:
-        """Answer probes until the runner is cleaned up."""
+    def watch_lag(self) -> float:
+        """Seconds that the watches have been behind."""
+        return 0.0 if self._behind_since is None else asyncio.get_running_loop().time() - self._behind_since
+
+    async def serve(self, host: str, port: int, registry: CollectorRegistry) -> web.AppRunner:
+        """Answer probes and Prometheus until the runner is cleaned up."""
         app = web.Application()
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/readyz", self._readyz)
+        app.router.add_get("/metrics", make_aiohttp_handler(registry))
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
         await web.TCPSite(runner, host, port).start()

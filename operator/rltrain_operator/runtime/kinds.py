@@ -32,6 +32,7 @@ JOB: Final = Kind("Job", "batch", "v1", "jobs")
 POD: Final = Kind("Pod", "", "v1", "pods")
 EVENT: Final = Kind("Event", "", "v1", "events")
 EVENT_TO_POST: Final = Kind("Event", "events.k8s.io", "v1", "events")
+LEASE: Final = Kind("Lease", "coordination.k8s.io", "v1", "leases")
 NAMESPACE: Final = Kind("Namespace", "", "v1", "namespaces")
 
 LISTED: Final = (

@@ -14,6 +14,7 @@ from rltrain_operator.runtime.cache import Cache, Key
 from rltrain_operator.runtime.carry_out import Executor, JobGone, NamespaceEnds
 from rltrain_operator.runtime.kinds import TRAINING_JOB
 from rltrain_operator.runtime.look import look
+from rltrain_operator.runtime.metrics import Metrics
 from rltrain_operator.runtime.posting import Poster
 
 logger = logging.getLogger(__name__)
@@ -31,6 +32,7 @@ class Reconciler:
     config: OperatorConfig
     executor: Executor
     poster: Poster
+    metrics: Metrics
     _looked: dict[str, float] = field(default_factory=dict)
     _uids: dict[Key, str] = field(default_factory=dict)
 
@@ -100,9 +102,10 @@ class Reconciler:
         try:
             written = await self.api.apply(TRAINING_JOB, body, subresource="status")
         except ApiError as error:
-            if error.code in (404, 409):
+            if error.code == 404:
                 raise JobGone(error.message) from error
             raise
+        self.metrics.told(view, plan.status, datetime.now(UTC))
         self.cache.training_jobs.see(written)
         logger.info("state %s", plan.status["state"], extra=_about(view))
         await self.poster.post(view, plan.events)

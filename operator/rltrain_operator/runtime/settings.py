@@ -4,8 +4,12 @@ import argparse
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from rltrain_operator.render import OperatorConfig
+
+SHORTEST_LEASE: Final = 6
+"""Seconds; a shorter Lease is lost whenever the API server takes a breath."""
 
 
 @dataclass(frozen=True)
@@ -18,11 +22,13 @@ class Settings:
         workers: jobs looked at at the same time.
         requests_per_second: longest sustained rate of requests to the API server.
         resync_seconds: time between two comparisons of everything with what it should be.
-        port: of /healthz and /readyz.
+        port: of /healthz, /readyz and /metrics.
         host: address that they listen on.
         log_format: "json" or "plain".
         log_level: a name of the logging module.
         identity: reported in events.
+        lease: namespace and name of the Lease that the leader holds; None where no other process runs.
+        lease_seconds: how long the Lease lasts without being renewed.
     """
 
     config: OperatorConfig
@@ -35,6 +41,8 @@ class Settings:
     log_format: str = "json"
     log_level: str = "INFO"
     identity: str = "rltrain-operator"
+    lease: tuple[str, str] | None = None
+    lease_seconds: int = 15
 
 
 def parse(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> Settings:
@@ -55,10 +63,14 @@ def parse(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> Setti
     add("--workers", "8", "jobs looked at at the same time", int)
     add("--requests-per-second", "50", "longest sustained rate of requests", float)
     add("--resync-seconds", "300", "time between two comparisons of everything", float)
-    add("--host", "0.0.0.0", "address of the probes")
-    add("--port", "8080", "port of the probes", int)
+    add("--host", "0.0.0.0", "address of the probes and of /metrics")
+    add("--port", "8080", "port of the probes and of /metrics", int)
     add("--log-format", "json", "json or plain")
     add("--log-level", "INFO", "DEBUG, INFO, WARNING or ERROR")
+    add("--leader-election", "false", "true: act only while holding a Lease, so that several may run")
+    add("--lease-name", "rltrain-operator", "name of the Lease")
+    add("--lease-namespace", environ.get("POD_NAMESPACE", ""), "its namespace; the pod's own by default")
+    add("--lease-seconds", "15", "how long the Lease lasts without being renewed", int)
     found = parser.parse_args(argv)
     if not found.trainer_image:
         parser.error("--trainer-image or RLTRAIN_TRAINER_IMAGE is needed")
@@ -66,6 +78,12 @@ def parse(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> Setti
         parser.error("--trainer-image-pull-policy must be Always, IfNotPresent or Never")
     if found.log_format not in ("json", "plain"):
         parser.error("--log-format must be json or plain")
+    if found.leader_election not in ("true", "false"):
+        parser.error("--leader-election must be true or false")
+    if found.leader_election == "true" and not found.lease_namespace:
+        parser.error("--leader-election needs --lease-namespace, or POD_NAMESPACE")
+    if found.lease_seconds < SHORTEST_LEASE:
+        parser.error(f"--lease-seconds must be at least {SHORTEST_LEASE}")
     return Settings(
         config=OperatorConfig(
             found.trainer_image, found.trainer_image_pull_policy or None, _names(found.trainer_image_pull_secrets)
@@ -79,6 +97,8 @@ def parse(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> Setti
         log_format=found.log_format,
         log_level=found.log_level,
         identity=environ.get("POD_NAME") or "rltrain-operator",
+        lease=(found.lease_namespace, found.lease_name) if found.leader_election == "true" else None,
+        lease_seconds=found.lease_seconds,
     )
 
 

@@ -3,7 +3,9 @@
 No finalizers, no annotations, no timers: nothing of ours is ever in an object's way.
 """
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from itertools import chain, repeat
 from typing import Any
 
 import kopf
@@ -16,12 +18,20 @@ from rltrain_operator.runtime.resync import OWN_CHILDREN
 Due = Callable[[Key], None]
 
 
+class Patience:
+    """Seconds between the tries of a request, without end: a watch outlives any trouble of the API server."""
+
+    def __iter__(self) -> Iterator[float]:
+        return chain((1, 1, 2, 3, 5, 8), repeat(10))
+
+
 def settings() -> kopf.OperatorSettings:
     """kopf's settings for an operator that only watches."""
     made = kopf.OperatorSettings()
     # It would need to watch CRDs and namespaces, which takes rights over the whole cluster.
     made.scanning.disabled = True
     made.networking.request_timeout = 30
+    made.networking.error_backoffs = Patience()
     made.watching.inactivity_timeout = 70
     made.watching.label_selectors["jobs"] = OWN_CHILDREN
     made.queueing.idle_timeout = 0.5
@@ -57,6 +67,7 @@ def registry(cache: Cache, due: Due) -> kopf.OperatorRegistry:
 
 
 def _take(store: Store, kind: str | None, found: dict[str, Any]) -> None:
+    store.heard_at = time.time()
     if kind == "DELETED":
         store.forget(key_of(found), found["metadata"]["uid"])
     else:

@@ -2,7 +2,8 @@
 
 import asyncio
 import heapq
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -17,14 +18,20 @@ class WorkQueue(Generic[K]):
     """Keys that are due now or later.
 
     A key added while it is worked on is due again afterwards: what changed meanwhile isn't missed.
+
+    Attributes:
+        waited: told of each key that is handed out, how many seconds it was due.
     """
 
+    waited: Callable[[float], None] = lambda _: None
     _due: dict[K, float] = field(default_factory=dict)
     _heap: list[tuple[float, int, K]] = field(default_factory=list)
     _active: set[K] = field(default_factory=set)
     _failures: dict[K, int] = field(default_factory=dict)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
+    _idle: asyncio.Event = field(default_factory=asyncio.Event)
     _count: int = 0
+    _drained: bool = False
 
     def add(self, key: K, after: float = 0.0) -> None:
         """Make a key due in ``after`` seconds, or earlier if it is so already."""
@@ -42,7 +49,7 @@ class WorkQueue(Generic[K]):
             self._wake.clear()
             now = loop.time()
             busy = []
-            while self._heap and self._heap[0][0] <= now:
+            while self._heap and self._heap[0][0] <= now and not self._drained:
                 due, count, key = heapq.heappop(self._heap)
                 if self._due.get(key) != due:
                     continue
@@ -53,14 +60,16 @@ class WorkQueue(Generic[K]):
                     heapq.heappush(self._heap, entry)
                 del self._due[key]
                 self._active.add(key)
+                self._idle.clear()
+                self.waited(now - due)
                 return key
-            later = self._heap[0][0] - now if self._heap else None
+            later = self._heap[0][0] if self._heap and not self._drained else None
             for entry in busy:
                 heapq.heappush(self._heap, entry)
-            try:
-                await asyncio.wait_for(self._wake.wait(), later)
-            except TimeoutError:
-                continue
+            with suppress(TimeoutError):
+                # No wait_for, which makes a task: kopf cancels all tasks that were made after its own start.
+                async with asyncio.timeout_at(later):
+                    await self._wake.wait()
 
     def done(self, key: K, *, failed: bool = False) -> None:
         """The work on a key is over; a failed one is due again after a while that doubles each time."""
@@ -70,13 +79,28 @@ class WorkQueue(Generic[K]):
             self.add(key, min(BASE_SECONDS * 2 ** (times - 1), LONGEST_SECONDS))
         else:
             self._failures.pop(key, None)
+        if not self._active:
+            self._idle.set()
         self._wake.set()
+
+    async def drain(self) -> None:
+        """Hand nothing out any more; returns once nothing is worked on."""
+        self._drained = True
+        if self._active:
+            await self._idle.wait()
+
+    def depth(self) -> int:
+        """Keys that are due and wait."""
+        return len(self._waiting())
 
     def age(self) -> float:
         """Seconds that the longest-waiting due key has waited."""
         now = asyncio.get_running_loop().time()
-        waiting = [due for key, due in self._due.items() if due <= now and key not in self._active]
-        return max((now - due for due in waiting), default=0.0)
+        return max((now - due for due in self._waiting()), default=0.0)
+
+    def _waiting(self) -> list[float]:
+        now = asyncio.get_running_loop().time()
+        return [due for key, due in self._due.items() if due <= now and key not in self._active]
 
     def __len__(self) -> int:
         return len(self._due) + len(self._active)

@@ -1,42 +1,31 @@
 """The client's manners, against a server that is busy, broken or refuses."""
 
 import asyncio
-import itertools
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import kopf
 import pytest
 from aiohttp import web
 
 from operator_kit.clock import FastLoop, run
-from rltrain_operator.runtime.api import Api, ApiError, RateLimit, Unreachable
+from operator_kit.server import Handler, Server, refusal, serving
+from rltrain_operator.runtime.api import TRIES, Api, ApiError, Count, RateLimit, Unreachable
 from rltrain_operator.runtime.kinds import JOB, POD
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @asynccontextmanager
-async def api_for(handler: Handler) -> AsyncIterator[Api]:
+async def api_for(
+    handler: Handler, *, tries: int = TRIES, count: Count = lambda verb, resource, code: None
+) -> AsyncIterator[Api]:
     """A client of a server on this machine."""
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", handler)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    port = runner.addresses[0][1]
-    tokens = (f"token {count}" for count in itertools.count(1))
-    client = Api(1000, lambda: kopf.ConnectionInfo(server=f"http://127.0.0.1:{port}", token=next(tokens)))
-    try:
-        yield client
-    finally:
-        await client.close()
-        await runner.cleanup()
-
-
-def refusal(code: int, message: str, **headers: str) -> web.Response:
-    return web.json_response({"reason": "Why", "message": message}, status=code, headers=headers)
+    server = Server()
+    async with serving(handler) as server.url:
+        client = Api(1000, server.credentials, tries=tries, count=count)
+        try:
+            yield client
+        finally:
+            await client.close()
 
 
 JOB_OBJECT = {"metadata": {"namespace": "team", "name": "a-head"}, "spec": {}}
@@ -80,7 +69,7 @@ def test_token_that_is_not_taken_any_more_is_read_anew_but_not_for_ever() -> Non
     assert seen == ["Bearer token 1", *["Bearer token 2"] * 3, "Bearer token 3"]
 
 
-def test_server_that_hangs_up_is_asked_again_and_then_called_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_server_that_hangs_up_is_asked_again_and_then_called_unreachable() -> None:
     asked = 0
 
     async def handler(request: web.Request) -> web.StreamResponse:
@@ -91,11 +80,10 @@ def test_server_that_hangs_up_is_asked_again_and_then_called_unreachable(monkeyp
         return web.Response()
 
     async def body() -> None:
-        async with api_for(handler) as api:
+        async with api_for(handler, tries=2) as api:
             with pytest.raises(Unreachable, match="POST /apis/batch/v1/namespaces/team/jobs"):
                 await api.create(JOB, JOB_OBJECT)
 
-    monkeypatch.setattr("rltrain_operator.runtime.api.TRIES", 2)
     asyncio.run(body())
     assert asked == 2
 
@@ -205,3 +193,82 @@ def test_rate_is_limited_after_a_burst() -> None:
         assert loop.time() - start == pytest.approx(10, abs=0.5)
 
     run(body)
+
+
+def test_server_that_says_when_to_come_again_is_left_alone_until_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        if seconds:  # libraries let others run with a sleep of none
+            waits.append(seconds)
+
+    async def handler(_: web.Request) -> web.StreamResponse:
+        answers = [{"Retry-After": "7"}, {"Retry-After": "soon"}, {}]
+        return refusal(429, "busy", **answers[len(waits)]) if len(waits) < 3 else web.json_response({})
+
+    async def body() -> None:
+        async with api_for(handler) as api:
+            monkeypatch.setattr(asyncio, "sleep", sleep)
+            await api.get(JOB, "team", "a-head")
+
+    asyncio.run(body())
+    asked, garbled, silent = waits
+    assert 7 <= asked <= 7 * 1.5
+    assert 0.4 <= garbled <= 0.4 * 1.5
+    assert 0.8 <= silent <= 0.8 * 1.5
+
+
+@pytest.mark.parametrize("broken", ["cut off", "no JSON"])
+def test_answer_that_is_none_is_asked_for_again_and_then_given_up(broken: str) -> None:
+    async def handler(request: web.Request) -> web.StreamResponse:
+        if broken == "no JSON":
+            return web.Response(text="<html>the proxy's word</html>")
+        stream = web.StreamResponse(headers={"Content-Length": "1000"})
+        await stream.prepare(request)
+        await stream.write(b'{"metadata": {')
+        assert request.transport is not None
+        request.transport.close()
+        return stream
+
+    async def body() -> None:
+        counted: list[tuple[str, str, str]] = []
+        async with api_for(handler, tries=2, count=lambda *words: counted.append(words)) as api:
+            with pytest.raises(Unreachable, match="GET /apis/batch"):
+                await api.get(JOB, "team", "a-head")
+        assert len(counted) == 2
+        assert {words[:2] for words in counted} == {("get", "jobs")}
+        assert ("get", "jobs", "") in counted or broken == "no JSON"
+
+    asyncio.run(body())
+
+
+def test_every_try_is_counted_by_verb_resource_and_code() -> None:
+    codes = [503, 200, 404, 200, 200, 200, 200, 200]
+
+    async def handler(_: web.Request) -> web.StreamResponse:
+        code = codes.pop(0)
+        return web.json_response({}) if code == 200 else refusal(code)
+
+    async def body() -> None:
+        counted: list[str] = []
+        async with api_for(handler, count=lambda *words: counted.append(" ".join(words))) as api:
+            await api.get(JOB, "team", "a-head")
+            with pytest.raises(ApiError):
+                await api.metadata(JOB, "team", "a-head")
+            assert [each async for each in api.list(POD, None)] == []
+            await api.create(JOB, JOB_OBJECT)
+            await api.replace(JOB, JOB_OBJECT)
+            await api.apply(JOB, JOB_OBJECT, subresource="status")
+            await api.delete(JOB, "team", "a-head", "u1")
+        assert counted == [
+            "get jobs 503",
+            "get jobs 200",
+            "get jobs 404",
+            "list pods 200",
+            "create jobs 200",
+            "update jobs 200",
+            "patch jobs/status 200",
+            "delete jobs 200",
+        ]
+
+    asyncio.run(body())

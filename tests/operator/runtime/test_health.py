@@ -8,6 +8,7 @@ import aiohttp
 
 from operator_kit.clock import FastLoop, run
 from rltrain_operator.runtime.health import LONGEST_LAG, LONGEST_QUEUE_AGE, LONGEST_WATCH_LAG, Health
+from rltrain_operator.runtime.metrics import Metrics
 
 
 def health(age: Callable[[], float] = lambda: 0.0, behind: Callable[[], bool] = lambda: False) -> Health:
@@ -71,7 +72,7 @@ def test_probes_answer_over_http() -> None:
     async def body() -> None:
         nonlocal problem
         probes = health(age=lambda: problem)
-        runner = await probes.serve("127.0.0.1", 0)
+        runner = await probes.serve("127.0.0.1", 0, Metrics().registry)
         host, port = runner.addresses[0][:2]
         async with aiohttp.ClientSession(f"http://{host}:{port}") as client:
 

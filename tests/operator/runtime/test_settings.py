@@ -33,6 +33,9 @@ def test_flags_win_over_the_environment_and_the_environment_over_defaults() -> N
         (["--trainer-image", "x", "--log-format", "xml"], {}),
         (["--trainer-image", "x"], {"RLTRAIN_WORKERS": "many"}),
         (["--trainer-image", "x", "--worker", "2"], {}),
+        (["--trainer-image", "x", "--leader-election", "yes"], {"POD_NAMESPACE": "system"}),
+        (["--trainer-image", "x", "--leader-election", "true"], {}),
+        (["--trainer-image", "x", "--lease-seconds", "2"], {}),
     ],
 )
 def test_what_can_not_be_meant_ends_with_exit_code_2(argv: list[str], environ: dict[str, str]) -> None:
@@ -40,3 +43,11 @@ def test_what_can_not_be_meant_ends_with_exit_code_2(argv: list[str], environ: d
         parse(argv, environ)
 
     assert ended.value.code == 2
+
+
+def test_lease_is_one_of_the_pods_namespace_and_held_only_where_that_is_wanted() -> None:
+    environ = {"RLTRAIN_TRAINER_IMAGE": "x", "POD_NAMESPACE": "system", "RLTRAIN_LEASE_NAME": "mine"}
+
+    assert parse([], environ).lease is None
+    assert parse(["--leader-election=true"], environ).lease == ("system", "mine")
+    assert parse(["--leader-election=true", "--lease-namespace=other"], environ).lease == ("other", "mine")

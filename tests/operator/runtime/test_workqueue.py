@@ -133,3 +133,48 @@ def test_workers_share_the_keys_between_them() -> None:
         assert sorted(done) == ["a", "a", "b", "c", "d", "e", "f"]
 
     with_queue(test)
+
+
+def test_drained_queue_hands_nothing_out_and_waits_for_what_is_worked_on() -> None:
+    async def test(queue: WorkQueue[str], loop: FastLoop) -> None:
+        queue.add("a")
+        queue.add("b", 1)
+        assert await queue.get() == "a"
+        waiting = asyncio.ensure_future(queue.get())
+        draining = asyncio.ensure_future(queue.drain())
+        await asyncio.sleep(100)
+        assert not draining.done()
+        queue.add("c")
+        queue.done("a", failed=True)
+        await draining
+        await asyncio.sleep(100)
+        assert not waiting.done()
+        waiting.cancel()
+
+    with_queue(test)
+
+
+def test_queue_with_nothing_at_work_is_drained_at_once() -> None:
+    async def test(queue: WorkQueue[str], _: FastLoop) -> None:
+        queue.add("a")
+        await asyncio.wait_for(queue.drain(), 1)
+
+    with_queue(test)
+
+
+def test_time_that_a_key_was_due_is_told_when_it_is_handed_out() -> None:
+    async def body(_: FastLoop) -> None:
+        waits: list[float] = []
+        queue: WorkQueue[str] = WorkQueue(waits.append)
+        queue.add("a", 5)
+        queue.add("b", 5)
+        assert queue.depth() == 0
+        await asyncio.sleep(12)
+        assert queue.depth() == 2
+        await queue.get()
+        assert queue.depth() == 1
+        await asyncio.sleep(1)
+        await queue.get()
+        assert waits == pytest.approx([7, 8], abs=0.1)
+
+    run(body)
