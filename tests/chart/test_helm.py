@@ -1,5 +1,6 @@
 """The chart as Helm renders it."""
 
+import json
 from pathlib import Path
 
 import kubernetes_validate  # type: ignore[import-untyped]
@@ -27,7 +28,7 @@ def test_lint_finds_nothing(name: str) -> None:
 @EACH_SET
 def test_every_object_is_one_that_kubernetes_knows(name: str) -> None:
     for made in render(*values_of(name)):
-        if made["kind"] != CRD:
+        if made["kind"] not in (CRD, "ServiceMonitor"):
             kubernetes_validate.validate(made, "1.36", strict=True)
 
 
@@ -53,13 +54,11 @@ def images(objects: list[Object]) -> tuple[str, str]:
     return operator_of(objects)["image"], env["RLTRAIN_TRAINER_IMAGE"]
 
 
-def test_operator_passes_the_restricted_standard_and_runs_alone() -> None:
+def test_operator_passes_the_restricted_standard() -> None:
     spec = one(render(), "Deployment")["spec"]
     pod = spec["template"]["spec"]
     (container,) = pod["containers"]
 
-    assert spec["replicas"] == 1
-    assert spec["strategy"]["type"] == "Recreate"
     assert pod["securityContext"]["runAsNonRoot"] is True
     assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
     assert container["securityContext"] == {
@@ -83,7 +82,7 @@ def test_names_follow_the_release_or_what_the_user_says() -> None:
     assert one(render(release="rltrain"), "Deployment")["metadata"]["name"] == "rltrain"
     for made in render(*values(fullnameOverride="mine")):
         if made["kind"] != CRD:
-            assert made["metadata"]["name"] == "mine"
+            assert made["metadata"]["name"] in ("mine", "mine-leader")
 
 
 def test_chart_works_below_another_chart_whose_global_values_it_takes(tmp_path: Path) -> None:
@@ -103,11 +102,12 @@ def test_chart_works_below_another_chart_whose_global_values_it_takes(tmp_path: 
 def test_rights_are_those_of_the_watched_namespaces_alone() -> None:
     cluster = render()
     assert one(cluster, "ClusterRole")["rules"]
-    assert not [made for made in cluster if made["kind"] == "Role"]
+    assert [made["metadata"]["name"] for made in cluster if made["kind"] == "Role"] == ["rltrain-leader"]
 
     some = render(*values(watchNamespaces=["team-a", "team-b"]))
     assert not [made for made in some if made["kind"].startswith("ClusterRole")]
-    assert [made["metadata"]["namespace"] for made in some if made["kind"] == "Role"] == ["team-a", "team-b"]
+    roles = [made["metadata"]["namespace"] for made in some if made["kind"] == "Role"]
+    assert sorted(roles) == ["system", "team-a", "team-b"]
     for binding in (made for made in some if made["kind"] == "RoleBinding"):
         assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "rltrain", "namespace": "system"}]
 
@@ -179,3 +179,48 @@ def test_policy_of_the_operators_pod_lets_nobody_in_unless_told() -> None:
     assert closed["podSelector"]["matchLabels"].items() <= selected.items()
     assert closed["ingress"] == []
     assert closed["policyTypes"] == ["Ingress"]
+
+
+def test_several_pods_need_an_election_and_are_replaced_one_after_another() -> None:
+    deployment = one(render(*values(replicas=2)), "Deployment")["spec"]
+    assert deployment["replicas"] == 2
+    assert deployment["strategy"] == {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+
+    without = values(leaderElection={"enabled": False})
+    refused = helm("template", "x", CHART, "--kube-version=1.36.0", *values(replicas=2), *without)
+    assert refused.returncode != 0
+    assert "leaderElection.enabled" in refused.stderr
+    alone = render(*without)
+    assert one(alone, "Deployment")["spec"]["strategy"] == {"type": "Recreate"}
+    assert not [made for made in alone if made["metadata"]["name"].endswith("-leader")]
+
+
+def test_leader_may_touch_its_own_lease_alone() -> None:
+    objects = render(*values(fullnameOverride="mine"))
+
+    (role,) = (made for made in objects if made["kind"] == "Role")
+    own, new = role["rules"]
+    assert (own["resourceNames"], own["verbs"]) == (["mine"], ["get", "update"])
+    assert new["verbs"] == ["create"]
+    assert {"name": "RLTRAIN_LEASE_NAME", "value": "mine"} in operator_of(objects)["env"]
+
+
+def test_metrics_are_found_only_where_they_are_wanted() -> None:
+    kinds = {made["kind"] for made in render()}
+    assert not kinds & {"Service", "ServiceMonitor", "ConfigMap"}
+
+    found = render(*values(metrics={"serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}}}))
+    service, monitor = one(found, "Service"), one(found, "ServiceMonitor")
+    assert monitor["metadata"]["labels"]["release"] == "prometheus"
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    assert monitor["spec"]["endpoints"][0]["port"] == service["spec"]["ports"][0]["name"]
+    pod = one(found, "Deployment")["spec"]["template"]
+    assert service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
+    assert service["spec"]["ports"][0]["targetPort"] in [port["name"] for port in operator_of(found)["ports"]]
+
+
+def test_dashboard_comes_as_it_is() -> None:
+    found = one(render(*values(metrics={"dashboard": {"enabled": True}})), "ConfigMap")
+
+    assert found["metadata"]["labels"]["grafana_dashboard"] == "1"
+    assert json.loads(found["data"]["rltrain.json"]) == json.loads((CHART / "files/dashboard.json").read_text())
