@@ -35,9 +35,10 @@ def install(images: Images, *args: str, chart: Path = CHART) -> None:
     )
 
 
-def wait_installed(images: Images) -> None:
-    """The release under test as the session began with it."""
-    install(images, "--wait", "--timeout=180s")
+def wait_installed(images: Images, *args: str) -> None:
+    """The release under test with values such as `--set=…`, and no pod left of the one before."""
+    install(images, "--wait", "--timeout=180s", *args)
+    Operator(Kube(NAMESPACE)).settle()
 
 
 @dataclass(frozen=True)
@@ -52,10 +53,16 @@ class Operator:
         if replicas == 0:
             self.kube.wait("no operator pod", lambda: not self.pods(), 60)
         else:
-            self.kube.kubectl("rollout", "status", f"deployment/{RELEASE}", "--timeout=120s")
+            self.settle()
+
+    def settle(self) -> None:
+        """Wait until its pods are those that are wanted, and ready."""
+        self.kube.kubectl("rollout", "status", f"deployment/{RELEASE}", "--timeout=120s")
 
     def pods(self) -> list[Object]:
-        return self.kube.select("pods", **{"app.kubernetes.io/instance": RELEASE})
+        """Its pods that aren't on their way out."""
+        found = self.kube.select("pods", **{"app.kubernetes.io/instance": RELEASE})
+        return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
 
     def restarts(self) -> int:
         """Restarts of the operator's containers: 0 while it stays well."""

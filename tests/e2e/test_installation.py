@@ -17,7 +17,7 @@ def test_operator_of_some_namespaces_needs_no_rights_in_others(
     kube: Kube, reinstalled: Operator, images: Images
 ) -> None:
     elsewhere = Kube("default")
-    install(images, f"--set-json=watchNamespaces={json.dumps([kube.namespace])}", "--wait", "--timeout=180s")
+    wait_installed(images, f"--set-json=watchNamespaces={json.dumps([kube.namespace])}")
     may = reinstalled.kube.run(
         *("auth", "can-i", "list", "rltj", "-n", "default", f"--as=system:serviceaccount:{NAMESPACE}:{RELEASE}")
     )
