@@ -17,6 +17,12 @@ def test_suspend_is_doubted_on_one_machine_alone() -> None:
     assert doubts(job(DQN, suspend=True)) == []
 
 
+def test_autoscaling_is_doubted_on_one_machine_alone() -> None:
+    scaled = job(DQN, rollouts={"replicas": 2, "maxReplicas": 4, "autoscale": True})
+    assert doubts(scaled, cores=2) == ["rollouts.autoscale is for a cluster: on one machine the run keeps 2 workers"]
+    assert doubts(scaled) == []
+
+
 def test_a_run_that_ends_before_it_learns_is_doubted() -> None:
     (told,) = doubts(job(DQN, stop={"envSteps": 300}, config={"learning_starts": 300}))
     assert told == "nothing will be learnt: stop.envSteps (300) comes before config.learning_starts (300)"

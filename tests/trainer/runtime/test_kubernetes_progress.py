@@ -80,10 +80,14 @@ def test_changes_of_phase_and_workers_are_applied_at_once_under_a_field_manager_
     server.wait_for(2)
     told.saved(CheckpointStatus(path="/data/uid/checkpoints/x", env_steps=10, saved_at="2026-01-01T00:00:00Z"))
     server.wait_for(3)
-    told.progress(progress(phase="Starting", workers_wanted=2, workers_healthy=1, env_steps=99))
+    told.progress(progress(phase="Starting", workers_wanted=1, workers_healthy=1))
+    server.wait_for(4)
+    told.progress(progress(phase="Starting", workers_wanted=1, workers_healthy=1, rollouts_proposed=2))
+    server.wait_for(5)
+    told.progress(progress(phase="Starting", workers_wanted=1, workers_healthy=1, rollouts_proposed=2, env_steps=99))
     told.finished(OUTCOME)
     path, query, kind, body = server.requests[-1]
-    assert len(server.requests) == 4, "steps alone are no news"
+    assert len(server.requests) == 6, "steps alone are no news"
     assert path == PATH
     assert query["fieldManager"] == ["rltrain-driver"]
     assert kind == "application/apply-patch+yaml"

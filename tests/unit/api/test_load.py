@@ -169,6 +169,14 @@ class TestProblemsOfCase15:
         assert found.path == f"spec.rollouts.{path}"
         assert words in found.message
 
+    @pytest.mark.parametrize(("plan", "words"), [("Apex", "training_intensity"), ("ApexClassic", "use plan Apex")])
+    def test_a_learner_that_runs_free_has_no_use_for_autoscaling(
+        self, problems: Problems, plan: str, words: str
+    ) -> None:
+        (found,) = problems(manifest("rollouts: {replicas: 2, maxReplicas: 3, autoscale: true}", plan))
+        assert found.path == "spec.rollouts.autoscale"
+        assert words in found.message
+
     @pytest.mark.parametrize(
         ("plan", "words"),
         [

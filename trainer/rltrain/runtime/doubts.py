@@ -2,6 +2,7 @@
 
 from rltrain.api.config import CQLConfig, ReplayConfig
 from rltrain.api.job import RLTrainingJob
+from rltrain.api.roles import RolloutsRole
 from rltrain.runtime.roles import replicas_of, workers_role
 
 
@@ -30,8 +31,11 @@ def doubts(job: RLTrainingJob, cores: int | None = None) -> list[str]:
             f"nothing will be evaluated: the first evaluation, after {first:,} steps (config.evaluation_interval x "
             f"config.timesteps_per_iteration), comes after stop.envSteps ({stop.env_steps:,})"
         )
-    wanted = replicas_of(workers_role(job))
+    role = workers_role(job)
+    wanted = replicas_of(role)
+    if cores is not None and isinstance(role, RolloutsRole) and role.autoscale:
+        found.append(f"rollouts.autoscale is for a cluster: on one machine the run keeps {wanted} workers")
     if cores is not None and wanted > 2 * cores:
-        role = "workers" if job.spec.base == "DDPPO" else "rollouts"
-        found.append(f"{wanted} workers will share {cores} processors: lower {role}.replicas")
+        block = "workers" if job.spec.base == "DDPPO" else "rollouts"
+        found.append(f"{wanted} workers will share {cores} processors: lower {block}.replicas")
     return found
