@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rltrain.api.resolve import resolved_yaml
-from rltrain.flow import Backend, MetricsContext
+from rltrain.flow import ActorLost, Backend, MetricsContext
 from rltrain.flow.metrics import FRAGMENTS_LOST, STEPS_SAMPLED
 from rltrain.flow.serial import SerialBackend
 from rltrain.ops import LowestEpsilons
@@ -344,6 +344,19 @@ def test_every_number_is_measured_by_itself_and_stands_until_then(tmp_path: Path
     assert edited.scaling.proposed == 2, "which have sampled nothing"
     edited.edit(rollouts={"replicas": 3})
     measure()
+    assert edited.scaling.proposed is None
+
+
+def test_time_with_a_lost_worker_measures_nothing(tmp_path: Path, metrics: MetricsContext) -> None:
+    edited = Edited(tmp_path, metrics, APEX, rollouts=AUTO)
+    workers = edited.training.workers
+    edited.scaling.measure(edited.training)
+    edited.clock.now += 30.0
+    workers.failed([ActorLost(workers.actors()[0], "gone")])
+    edited.scaling.measure(edited.training)
+    gather(edited.training)
+    edited.clock.now += 30.0
+    edited.scaling.measure(edited.training)
     assert edited.scaling.proposed is None
 
 
