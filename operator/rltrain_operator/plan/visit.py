@@ -17,7 +17,7 @@ from rltrain_operator.plan.observed import ChildJob, JobView, Observed, to_time
 from rltrain_operator.plan.sizes import changes
 from rltrain_operator.plan.status import NOT_STARTED, is_same, status
 from rltrain_operator.plan.training import has_trained, training
-from rltrain_operator.render import ANNOTATION_HASH, Object, manifest_hash
+from rltrain_operator.render import ANNOTATION_HASH, ANNOTATION_MANIFEST, Object
 
 POD_GRACE = timedelta(seconds=4)
 """How long a cluster may be unready before its pods are looked at."""
@@ -187,10 +187,8 @@ class Visit:
     @property
     def _changed(self) -> bool:
         """The manifest isn't the one that the Jobs were made for."""
-        if self.job is None:
-            return False
-        current = manifest_hash(self.job)
-        return any(job.manifest_hash != current for job in self.own)
+        current = {child["metadata"]["annotations"].get(ANNOTATION_MANIFEST) for child in self.desired}
+        return self.job is not None and any(job.manifest_hash not in current for job in self.own)
 
     @property
     def _all_made(self) -> bool:

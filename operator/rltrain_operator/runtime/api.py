@@ -21,7 +21,7 @@ from rltrain_operator.runtime.kinds import Kind
 logger = logging.getLogger(__name__)
 
 TRIES: Final = 5
-PAGE: Final = 500
+PAGE: Final = 200
 TIMEOUT_SECONDS: Final = 30.0
 _AGAIN = frozenset({429, 500, 502, 503, 504})
 _METHODS: Final = {"get": "GET", "list": "GET", "create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE"}

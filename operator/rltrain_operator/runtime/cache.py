@@ -25,9 +25,11 @@ class Store:
     """The newest state of each object of one kind.
 
     Attributes:
+        unread: fields of the spec that nobody reads, which aren't kept: a Job is nine tenths pod template.
         heard_at: time of the watch's last event, in seconds since 1970.
     """
 
+    unread: tuple[str, ...] = ()
     heard_at: float = 0.0
     _objects: dict[Key, Object] = field(default_factory=dict)
     _watched: dict[Key, int] = field(default_factory=dict)
@@ -49,7 +51,12 @@ class Store:
             self._watched[key] = max(version, self._watched.get(key, 0))
         known = self._objects.get(key)
         if known is None or version_of(known) <= version:
-            self._objects[key] = {**made, "metadata": _slim(made["metadata"])}
+            self._objects[key] = self.slim(made)
+
+    def slim(self, made: Object) -> Object:
+        """What is kept of an object."""
+        slim = {**made, "metadata": _without(made["metadata"], ("managedFields",))}
+        return {**slim, "spec": _without(made["spec"], self.unread)} if "spec" in made else slim
 
     def forget(self, key: Key, uid: str | None = None) -> None:
         """Drop an object, or only the one of this UID."""
@@ -94,7 +101,7 @@ class Cache:
     """All that reconciling reads."""
 
     training_jobs: Store = field(default_factory=Store)
-    jobs: Store = field(default_factory=Store)
+    jobs: Store = field(default_factory=lambda: Store(unread=("template",)))
 
     def view(self, key: Key) -> JobView | None:
         found = self.training_jobs.get(key)
@@ -113,5 +120,5 @@ def job_key(child: Object) -> Key | None:
     return None if name is None else (child["metadata"]["namespace"], name)
 
 
-def _slim(metadata: Object) -> Object:
-    return {key: value for key, value in metadata.items() if key != "managedFields"}
+def _without(fields: Object, left_out: tuple[str, ...]) -> Object:
+    return {key: value for key, value in fields.items() if key not in left_out}

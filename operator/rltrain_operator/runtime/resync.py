@@ -47,7 +47,10 @@ class Resync:
 
     async def _watched(self, kind: Kind, store: Store, labels: str | None) -> dict[Key, int]:
         before = store.versions()
-        listed = [made for scope in self._scopes() async for made in self.api.list(kind, scope, labels=labels)]
+        # Slim at once: the whole of some thousand Jobs would be more memory than the operator has any other use for.
+        listed = [
+            store.slim(made) for scope in self._scopes() async for made in self.api.list(kind, scope, labels=labels)
+        ]
         store.replace(listed, before)
         return store.versions()
 

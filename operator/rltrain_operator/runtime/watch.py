@@ -38,8 +38,36 @@ def settings() -> kopf.OperatorSettings:
     made.queueing.exit_timeout = 0.5
     made.posting.enabled = False
     made.peering.standalone = True
+    made.persistence.diffbase_storage = _NoDiffs()
+    made.persistence.progress_storage = _NoProgress()
     made.process.ultimate_exiting_timeout = None
     return made
+
+
+class _NoDiffs(kopf.DiffBaseStorage):
+    """Nobody asks what has changed: to tell, kopf copies each object several times, most of its work with an event."""
+
+    def build(self, **_: Any) -> kopf.BodyEssence:
+        return kopf.BodyEssence()
+
+    def fetch(self, **_: Any) -> None: ...
+
+    def store(self, **_: Any) -> None: ...
+
+
+class _NoProgress(kopf.ProgressStorage):
+    """Handlers that only take an event in have no progress to keep."""
+
+    def fetch(self, **_: Any) -> None: ...
+
+    def store(self, **_: Any) -> None: ...
+
+    def purge(self, **_: Any) -> None: ...
+
+    def touch(self, **_: Any) -> None: ...
+
+    def clear(self, *, essence: kopf.BodyEssence) -> kopf.BodyEssence:
+        return essence
 
 
 def registry(cache: Cache, due: Due) -> kopf.OperatorRegistry:

@@ -14,13 +14,23 @@ def made(version: int, uid: str = "u", name: str = "cartpole", **parts: Any) -> 
 
 def test_older_state_does_not_replace_a_newer_one() -> None:
     store = Store()
-    store.see(made(5, spec="new"))
-    store.see(made(4, spec="old"))
+    store.see(made(5, spec={"plan": "new"}))
+    store.see(made(4, spec={"plan": "old"}))
 
     found = store.get(KEY)
     assert found is not None
-    assert found["spec"] == "new"
+    assert found["spec"] == {"plan": "new"}
     assert "managedFields" not in found["metadata"]
+
+
+def test_pod_templates_of_jobs_are_not_kept() -> None:
+    cache = Cache()
+    cache.jobs.see(made(1, spec={"completions": 4, "template": {"spec": {}}}, status={"ready": 4}))
+
+    found = cache.jobs.get(KEY)
+    assert found is not None
+    assert found["spec"] == {"completions": 4}
+    assert found["status"] == {"ready": 4}
 
 
 def test_late_news_of_a_deletion_does_not_drop_a_namesake() -> None:
