@@ -1,27 +1,14 @@
 """python -m testbed up|images|down|volumes"""
 
 import argparse
-import fcntl
 import json
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable
 
 from . import images
-from .cluster import choose
-from .layout import CLUSTER, IMAGES_JSON, KUBECONFIG
+from .cluster import alone, choose
+from .layout import IMAGES_JSON, KUBECONFIG
 from .shell import TestbedError
-
-
-@contextmanager
-def alone() -> Iterator[None]:
-    """Wait until no other process of this machine changes the cluster."""
-    lock = Path(tempfile.gettempdir()) / f"{CLUSTER}.lock"
-    with lock.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def up() -> None:

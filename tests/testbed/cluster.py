@@ -1,9 +1,15 @@
 """What every cluster can do, and which one this machine gets."""
 
+import fcntl
 import shutil
 import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
+
+from .layout import CLUSTER
 
 
 class Cluster(Protocol):
@@ -23,6 +29,15 @@ class Cluster(Protocol):
 
     def volumes(self) -> None:
         """Empty the volumes whose claims are gone, so that they can be claimed again."""
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Wait until no other process of this machine changes the cluster."""
+    lock = Path(tempfile.gettempdir()) / f"{CLUSTER}.lock"
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def docker_answers() -> bool:

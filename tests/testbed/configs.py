@@ -90,10 +90,20 @@ def control_plane(folder: Path) -> dict[str, list[str]]:
         ],
         "kube-scheduler": [
             "kube-scheduler",
-            *flags(kubeconfig=pki / "scheduler.kubeconfig", bind_address="127.0.0.1", leader_elect=False),
+            *flags(
+                kubeconfig=pki / "scheduler.kubeconfig",
+                bind_address="127.0.0.1",
+                leader_elect=False,
+                kube_api_qps=200,
+                kube_api_burst=400,
+            ),
         ],
-        "registry": ["registry", "serve", str(folder / "registry.json")],
     }
+
+
+def image_registry(folder: Path) -> dict[str, list[str]]:
+    """Program -> command line of what keeps images."""
+    return {"registry": ["registry", "serve", str(folder / "registry.json")]}
 
 
 def runtime(folder: Path) -> dict[str, list[str]]:
@@ -150,6 +160,23 @@ def policy_enforcer(folder: Path) -> list[str]:
             health_port=0,
         ),
     ]
+
+
+def pretender(folder: Path) -> dict[str, list[str]]:
+    """Program -> command line of what says that pods run which nobody runs."""
+    return {
+        "kwok": [
+            "kwok",
+            *flags(
+                kubeconfig=folder / "pki/infrastructure.kubeconfig",
+                config=folder / "stages.yaml",
+                manage_all_nodes=True,
+                node_lease_duration_seconds=40,
+                node_ip=NODE_ADDRESS,
+                cidr=POD_RANGE,
+            ),
+        ]
+    }
 
 
 def files(folder: Path, registry_data: Path) -> dict[str, str]:

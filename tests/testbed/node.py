@@ -65,14 +65,14 @@ class Node:
         """Whether the node's first process still runs."""
         return start_ticks(self.pid) == self.start_ticks
 
-    def programs(self) -> set[str]:
-        """The names of the programs that run in the node's own pid namespace, pods' not among them."""
-        names = set()
+    def programs(self) -> dict[str, int]:
+        """The programs that run in the node's own pid namespace, pods' not among them, with a process of each."""
+        found = {}
         for process in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):  # it has ended since it was listed
                 if (process / "ns/pid").readlink() == Path(f"/proc/{self.pid}/ns/pid").readlink():
-                    names.add((process / "exe").readlink().name)
-        return names
+                    found[(process / "exe").readlink().name] = int(process.name)
+        return found
 
     def enter(self, *command: str | Path) -> list[str]:
         """The words that run a command inside the node."""

@@ -42,7 +42,7 @@ class OneNode:
                 (FILES / name).parent.mkdir(parents=True, exist_ok=True)
                 (FILES / name).write_text(content)
         with step("control plane"):
-            start(machine, configs.control_plane(FILES))
+            start(machine, configs.control_plane(FILES) | configs.image_registry(FILES))
             pki.write_kubeconfig(FILES / "pki", "admin", KUBECONFIG)
             wait_until("the API server", healthy, 120, lambda: logs("etcd", "kube-apiserver"))
         with step("kubelet"):
@@ -131,8 +131,9 @@ def apply(*objects: dict[str, object]) -> None:
 
 def complete(machine: node.Node) -> bool:
     """Whether each of the node's programs still runs."""
-    expected = [*configs.control_plane(FILES), *configs.runtime(FILES), *configs.workers(FILES), "kube-router"]
-    return machine.programs().issuperset(expected)
+    commands = (configs.control_plane, configs.image_registry, configs.runtime, configs.workers)
+    expected = [*(name for made in commands for name in made(FILES)), "kube-router"]
+    return machine.programs().keys() >= set(expected)
 
 
 def healthy() -> bool:

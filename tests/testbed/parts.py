@@ -57,6 +57,9 @@ NODE_PARTS = (
 TINY = Part("tiny", {"pause": "./pause", "probe": "./probe"})
 HELM = Part("helm", {"helm": "helm.sh/helm/v3/cmd/helm"})
 KIND = Part("kind", {"kind": "sigs.k8s.io/kind"})
+# For the bench of the operator: nodes that only seem to run pods, and another operator to measure beside ours.
+KWOK = Part("kwok", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"})
+KUBERAY = Part("kuberay", {"kuberay-operator": "github.com/ray-project/kuberay/ray-operator"})
 
 
 def fingerprint(part: Part, go_version: str, sources: Path) -> str:

@@ -2,6 +2,7 @@
 
 import base64
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 from .layout import API_SERVER, KUBERNETES_ADDRESS, NODE, NODE_ADDRESS
@@ -27,7 +28,7 @@ def _key(path: Path) -> None:
     run("openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", path)
 
 
-def make(folder: Path) -> None:
+def make(folder: Path, certificates: Mapping[str, tuple[str, str]] = CERTIFICATES) -> None:
     """Write ca, sa and all certificates with their keys, and a kubeconfig for each, into a new folder."""
     folder.mkdir(parents=True, mode=0o700)
     _key(folder / "ca.key")
@@ -36,7 +37,7 @@ def make(folder: Path) -> None:
         *("-days", "365", "-out", folder / "ca.crt"))  # fmt: skip
     _key(folder / "sa.key")
     run("openssl", "pkey", "-in", folder / "sa.key", "-pubout", "-out", folder / "sa.pub")
-    for name, (subject, names) in CERTIFICATES.items():
+    for name, (subject, names) in certificates.items():
         key, extensions = folder / f"{name}.key", folder / f"{name}.ext"
         _key(key)
         extensions.write_text(f"subjectAltName={names}\nextendedKeyUsage=serverAuth,clientAuth\n")
