@@ -101,6 +101,10 @@ bench: $(VENV)/installed $(BENCH:%=.bench/%/installed) ## speed beside the peers
 
 comma := ,
 
+.PHONY: bench-operator
+bench-operator: $(VENV)/installed ## the operator with a thousand jobs on fake nodes, beside KubeRay's; needs root; ARGS="200x4 --repeats 3"
+	PYTHONPATH=tests $(BIN)/python -m bench.operator $(ARGS)
+
 .PHONY: learn
 learn: $(VENV)/installed ## train the examples to their budgets, write docs/learning.md; ARGS="dqn sac:2" chooses, what is kept stays
 	PYTHONPATH=tests $(BIN)/python -m learn $(ARGS)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any, TypeAlias
 
-from bench.rows import ROOT, ROWS
+from bench.rows import ROOT, ROWS, Ratio
 
 Figures: TypeAlias = dict[str, Mapping[str, Sequence[Mapping[str, Any]]]]
 """Results of every run, by row and contender."""
@@ -14,12 +14,17 @@ RANGES = ROOT / "bench" / "ranges.json"
 """Lowest and highest wanted value of each ratio, by row; null is no bound."""
 
 
-def report(figures: Figures) -> list[dict[str, Any]]:
-    """One entry a ratio: its median over repeats, both sides' medians and spread, the range, and whether it holds."""
+def report(figures: Figures, ratios: Mapping[str, Sequence[Ratio]] | None = None) -> list[dict[str, Any]]:
+    """One entry a ratio: its median over repeats, both sides' medians and spread, the range, and whether it holds.
+
+    Args:
+        figures: what was measured.
+        ratios: those of each row; by default the rows' own.
+    """
     ranges: dict[str, dict[str, list[float | None]]] = json.loads(RANGES.read_text())
     entries: list[dict[str, Any]] = []
     for name, found in figures.items():
-        for ratio in ROWS[name].ratios:
+        for ratio in ROWS[name].ratios if ratios is None else ratios[name]:
             of, to = values(found, ratio.of), values(found, ratio.to)
             pairs = of if ratio.to is None else [a / b for a, b in zip(of, to, strict=False)]
             low, high = ranges.get(name, {}).get(ratio.name, [None, None])
