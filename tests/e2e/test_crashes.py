@@ -12,6 +12,7 @@ from rltrain_operator.render import OperatorConfig
 from rltrain_operator.runtime.api import Api
 from rltrain_operator.runtime.cache import Cache, Key
 from rltrain_operator.runtime.carry_out import Executor
+from rltrain_operator.runtime.metrics import Metrics
 from rltrain_operator.runtime.posting import Poster
 from rltrain_operator.runtime.reconcile import Reconciler
 from rltrain_operator.runtime.resync import Resync
@@ -28,10 +29,10 @@ class Died(Exception):
 class Mortal(Api):
     """A client that is gone, with the process around it, as soon as it has written."""
 
-    async def _request(self, method: str, path: str, **how: Any) -> Any:
-        answer = await super()._request(method, path, **how)
-        if method != "GET" and "dryRun" not in (how.get("params") or {}):
-            raise Died(f"{method} {path}")
+    async def _request(self, verb: str, resource: str, path: str, **how: Any) -> Any:
+        answer = await super()._request(verb, resource, path, **how)
+        if verb not in ("get", "list") and "dryRun" not in (how.get("params") or {}):
+            raise Died(f"{verb} {path}")
         return answer
 
 
@@ -41,7 +42,7 @@ async def visit(key: Key, config: OperatorConfig) -> str | None:
     try:
         cache, executor = Cache(), Executor(api)
         await Resync(api, cache, executor.applied, [key[0]]).run()
-        reconciler = Reconciler(api, cache, config, executor, Poster(api, "mortal"))
+        reconciler = Reconciler(api, cache, config, executor, Poster(api, "mortal"), Metrics())
         while (again_in := await reconciler.visit(key)) is not None and again_in < 1:
             pass
     except Died as error:

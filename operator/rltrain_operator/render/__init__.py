@@ -75,8 +75,7 @@ def token_secret(job: RLTrainingJob, config: OperatorConfig, token: str) -> Obje
 
 def manifest_hash(job: RLTrainingJob) -> str:
     """Hash of all that running pods can't take: not of replicas, as long as there are some, and of the run policy."""
-    policy = RunPolicy(active_deadline_seconds=job.spec.run_policy.active_deadline_seconds)
-    free: Object = {"run_policy": policy, "suspend": False, "update_strategy": "OnResume"}
+    free: Object = {"run_policy": RunPolicy(), "suspend": False, "update_strategy": "OnResume"}
     rollouts, workers = getattr(job.spec, names.ROLLOUTS, None), getattr(job.spec, names.WORKERS, None)
     if rollouts is not None:
         bounds = {"min_replicas": None, "max_replicas": None, "autoscale": False}

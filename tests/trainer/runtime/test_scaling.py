@@ -17,7 +17,7 @@ from rltrain.policies.apex import worker_epsilon
 from rltrain.rollout.worker import RolloutWorker
 from rltrain.runtime.autoscale import Load, better
 from rltrain.runtime.build import Training
-from rltrain.runtime.counts import with_counts
+from rltrain.runtime.edits import with_edits
 from rltrain.runtime.mounted import MountedManifest
 from rltrain.runtime.rundir import RunDirectory
 from rltrain.runtime.scaling import Scaling
@@ -287,8 +287,16 @@ def test_the_file_is_looked_at_every_second_at_most(tmp_path: Path) -> None:
 
 
 def test_ranks_take_their_minimum_from_the_edit_too() -> None:
-    edited = with_counts(job(DDPPO), job(DDPPO, workers={"replicas": 5, "minReplicas": 4}, seed=8))
+    edited = with_edits(job(DDPPO), job(DDPPO, workers={"replicas": 5, "minReplicas": 4}, seed=8))
     assert edited == job(DDPPO, workers={"replicas": 5, "minReplicas": 4})
+
+
+def test_an_edited_deadline_holds_from_then_on(tmp_path: Path, metrics: MetricsContext) -> None:
+    edited = Edited(tmp_path, metrics, DQN, rollouts={"replicas": 2})
+    edited.edit(rollouts={"replicas": 2}, runPolicy={"activeDeadlineSeconds": 60, "maxRestarts": 9})
+    policy = edited.scaling.job.spec.run_policy
+    assert (policy.active_deadline_seconds, policy.max_restarts) == (60, 3), "the latter is the operator's"
+    assert edited.wanted == 2
 
 
 AUTO = {"replicas": 2, "minReplicas": 1, "maxReplicas": 3, "autoscale": True}

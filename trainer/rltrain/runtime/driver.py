@@ -150,11 +150,11 @@ class Driver:
 
     def _loop(self, training: Training, resumed: dict[str, object] | None) -> RunResult:
         spec = self._job.spec
-        stop, policy, every = spec.stop, spec.run_policy, spec.checkpoint.every_seconds
+        stop, every = spec.stop, spec.checkpoint.every_seconds
         tick = partial(training.flow.tick, TICK_SECONDS)
         self._metrics.marks.setdefault("last_checkpoint", 0.0)
         while True:
-            reason = reached(stop, policy, self._standing())
+            reason = reached(stop, self._scaling.job.spec.run_policy, self._standing())
             if reason is not None:
                 return self._finish(training, reason, resumed)
             if self._interrupts.asked:
@@ -213,13 +213,14 @@ class Driver:
         self._report(summarise(training.workers, self._speed), resumed, evaluation)
         outcome = self._outcome(reason)
         if reason == "deadline":
+            limit = self._scaling.job.spec.run_policy.active_deadline_seconds
             outcome = replace(
                 outcome,
                 state="Failed",
                 reason="DeadlineExceeded",
                 exit_code=names.EXIT_DEADLINE,
-                message=f"training took longer than runPolicy.activeDeadlineSeconds "
-                f"({self._job.spec.run_policy.active_deadline_seconds} s): raise it, or lower the stop criterion",
+                message=f"training took longer than runPolicy.activeDeadlineSeconds ({limit} s): raise it, or lower "
+                "the stop criterion",
             )
         return outcome
 

@@ -13,7 +13,7 @@ from rltrain.flow import get_metrics
 from rltrain.plans.registry import PLANS
 from rltrain.runtime.autoscale import Load, better
 from rltrain.runtime.build import Training
-from rltrain.runtime.counts import needs_restart, with_counts
+from rltrain.runtime.edits import needs_restart, with_edits
 from rltrain.runtime.mounted import MountedManifest
 from rltrain.runtime.roles import replicas_of, workers_role
 from rltrain.runtime.rundir import RunDirectory
@@ -33,6 +33,7 @@ class Scaling:
         manifest: the mounted one; None where nobody edits a running job.
 
     Attributes:
+        job: as it is followed.
         proposed: see `Progress.rollouts_proposed`.
     """
 
@@ -44,7 +45,7 @@ class Scaling:
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.proposed: int | None = None
-        self._job = job
+        self.job = job
         self._directory = directory
         self._manifest = manifest
         self._monotonic = monotonic
@@ -59,14 +60,14 @@ class Scaling:
         newer = None if self._manifest is None else self._manifest.changed()
         if newer is None:
             return
-        job = with_counts(self._job, newer)
-        before, after = replicas_of(workers_role(self._job)), replicas_of(workers_role(job))
+        job = with_edits(self.job, newer)
+        before, after = replicas_of(workers_role(self.job)), replicas_of(workers_role(job))
         if needs_restart(before, after):
             log.warning("from %d to %d workers: this takes the driver's next start", before, after)
             return
-        if job == self._job:
+        if job == self.job:
             return
-        self._job = job
+        self.job = job
         training.resize(job)
         if before != after:
             log.info("%d workers are wanted now, %d were", after, before)
@@ -77,7 +78,7 @@ class Scaling:
 
     def measure(self, training: Training) -> None:
         """At a report: propose another number of rollout workers where that pays, at most every minute."""
-        role = workers_role(self._job)
+        role = workers_role(self.job)
         if not isinstance(role, RolloutsRole) or not role.autoscale:
             self.proposed = self._window = None
             return
@@ -87,7 +88,7 @@ class Scaling:
         elif self._window is None or self._window.workers != workers.wanted:
             self._window = Window(workers.wanted, now)
         elif now - self._window.begun >= MEASURE_SECONDS:
-            alternating = not PLANS[self._job.spec.base].sharded
+            alternating = not PLANS[self.job.spec.base].sharded
             load = self._window.load(now, alternating=alternating)
             number = workers.wanted + better(load, workers.wanted, alternating=alternating)
             proposed = min(max(number, role.min_replicas or 1), role.max_replicas or number)
