@@ -97,7 +97,7 @@ class Api:
 
     def __init__(
         self,
-        requests_per_second: float = 50.0,
+        requests_per_second: float = 200.0,
         credentials: Callable[[], kopf.ConnectionInfo | None] = lambda: log_in(kopf.OperatorSettings()),
         *,
         tries: int = TRIES,

@@ -34,7 +34,7 @@ class Settings:
     config: OperatorConfig
     namespaces: tuple[str, ...] = ()
     workers: int = 8
-    requests_per_second: float = 50.0
+    requests_per_second: float = 200.0
     resync_seconds: float = 300.0
     port: int = 8080
     host: str = "0.0.0.0"
@@ -61,7 +61,7 @@ def parse(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> Setti
     add("--trainer-image-pull-secrets", "", "Secrets in the jobs' namespaces to pull it with, separated by commas")
     add("--namespaces", "", "namespaces to watch, separated by commas; empty: the whole cluster")
     add("--workers", "8", "jobs looked at at the same time", int)
-    add("--requests-per-second", "50", "longest sustained rate of requests", float)
+    add("--requests-per-second", "200", "longest sustained rate of requests", float)
     add("--resync-seconds", "300", "time between two comparisons of everything", float)
     add("--host", "0.0.0.0", "address of the probes and of /metrics")
     add("--port", "8080", "port of the probes and of /metrics", int)
