@@ -108,6 +108,8 @@ def test_rights_are_those_of_the_watched_namespaces_alone() -> None:
     assert not [made for made in some if made["kind"].startswith("ClusterRole")]
     roles = [made["metadata"]["namespace"] for made in some if made["kind"] == "Role"]
     assert sorted(roles) == ["system", "team-a", "team-b"]
+    asked = {"watchNamespaces": ["team-a"], "rbac": {"readClusterObjects": True}}
+    assert {verb for rule in one(render(*values(**asked)), "ClusterRole")["rules"] for verb in rule["verbs"]} == {"get"}
     for binding in (made for made in some if made["kind"] == "RoleBinding"):
         assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "rltrain", "namespace": "system"}]
 

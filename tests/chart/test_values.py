@@ -70,10 +70,12 @@ def test_definition_in_the_chart_is_the_one_of_the_models() -> None:
 
 
 def test_operator_may_do_what_it_does_and_no_more() -> None:
-    text = re.search(r'define "rltrain.rules" -}}\n(.*?){{- end }}', TEMPLATES["_helpers.tpl"], re.DOTALL)
-    assert text is not None
+    texts = re.findall(
+        r'define "rltrain.(?:r|clusterR)ules" -}}\n(.*?){{- end }}', TEMPLATES["_helpers.tpl"], re.DOTALL
+    )
+    assert len(texts) == 2
     allowed: dict[tuple[str, str], set[str]] = {}
-    for rule in YAML(typ="safe").load(text[1]):
+    for rule in YAML(typ="safe").load("".join(texts)):
         for resource in rule["resources"]:
             allowed.setdefault((rule["apiGroups"][0], resource), set()).update(rule["verbs"])
 
@@ -89,5 +91,13 @@ def test_operator_may_do_what_it_does_and_no_more() -> None:
         ("", "secrets"): {"get", "create"},
         ("", "persistentvolumeclaims"): {"create"},
     }
-    needed |= {(kind.group, kind.plural): {"get", "list", "create", "patch"} for kind in kinds.LISTED}
+    needed |= {
+        (kind.group, kind.plural): {"get", "list", "create", "patch"} for kind in (*kinds.LISTED, kinds.POD_GROUP)
+    }
+    needed |= {
+        (kinds.KUEUE, "workloads"): {"get", "list", "watch", "create", "delete"},
+        (kinds.KUEUE, "workloads/status"): {"patch"},
+        (kinds.KUEUE, "resourceflavors"): {"get"},
+        (kinds.PRIORITY_CLASS.group, kinds.PRIORITY_CLASS.plural): {"get"},
+    }
     assert allowed == needed

@@ -12,6 +12,7 @@ from rltrain_operator.render import OperatorConfig
 from rltrain_operator.runtime.api import Api
 from rltrain_operator.runtime.cache import Cache, Key
 from rltrain_operator.runtime.carry_out import Executor
+from rltrain_operator.runtime.discovery import Discovery
 from rltrain_operator.runtime.metrics import Metrics
 from rltrain_operator.runtime.posting import Poster
 from rltrain_operator.runtime.reconcile import Reconciler
@@ -40,9 +41,10 @@ async def visit(key: Key, config: OperatorConfig) -> str | None:
     """A new operator visits one job until it dies; what it wrote, or nothing if there was nothing to write."""
     api = Mortal()
     try:
-        cache, executor = Cache(), Executor(api)
-        await Resync(api, cache, executor.applied, [key[0]]).run()
-        reconciler = Reconciler(api, cache, config, executor, Poster(api, "mortal"), Metrics())
+        cache, discovery = Cache(), Discovery(api)
+        executor = Executor(api, cache.workloads)
+        await Resync(api, cache, executor.applied, discovery, [key[0]]).run()
+        reconciler = Reconciler(api, cache, config, executor, Poster(api, "mortal"), Metrics(), discovery)
         while (again_in := await reconciler.visit(key)) is not None and again_in < 1:
             pass
     except Died as error:

@@ -33,6 +33,7 @@ class Server:
         requests: method and path of each request so far, and what came of the writes.
         first: asked before anything else is done with a request; an answer of it is sent instead.
         mute: resources whose watches send nothing, not even an end.
+        served: what discovery tells of, by version.
     """
 
     def __init__(self) -> None:
@@ -40,6 +41,7 @@ class Server:
         self.requests: list[tuple[str, str]] = []
         self.first: Callable[[web.Request], Awaitable[web.StreamResponse | None]] | None = None
         self.mute: set[str] = set()
+        self.served = dict(SERVED)
         self.url = ""
         self._events: list[tuple[str, int, Object]] = []
         self._news = asyncio.Condition()
@@ -91,7 +93,7 @@ class Server:
         if parts == ["api"]:
             return web.json_response({"versions": ["v1"]})
         if parts == ["apis"]:
-            groups = [name.split("/") for name in SERVED if "/" in name]
+            groups = [name.split("/") for name in self.served if "/" in name]
             return web.json_response(
                 {
                     "groups": [
@@ -114,7 +116,7 @@ class Server:
         return await self._one(request, rest[0], namespace, rest[1] if len(rest) > 1 else "", rest[2:])
 
     def _discovery(self, version: str) -> web.Response:
-        plural, kind = SERVED[version]
+        plural, kind = self.served[version]
         found = {
             "name": plural,
             "kind": kind,

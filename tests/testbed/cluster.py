@@ -27,6 +27,9 @@ class Cluster(Protocol):
     def publish(self, reference: str, tag: str) -> None:
         """Make an image that is available so under another tag too."""
 
+    def load(self, program: Path, reference: str) -> None:
+        """Make an image of the one program available under that name."""
+
     def volumes(self) -> None:
         """Empty the volumes whose claims are gone, so that they can be claimed again."""
 

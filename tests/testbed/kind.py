@@ -70,10 +70,8 @@ class Kind:
                 input=json.dumps(configuration()),
             )
             AUDIT_LOG.symlink_to(AUDIT / "audit.log")
-        with step("probe"), tempfile.TemporaryDirectory() as folder:
-            archive = Path(folder) / "image.tar"
-            write_image(programs["probe"], configs.PROBE_IMAGE, archive)
-            run(programs["kind"], "load", "image-archive", archive, f"--name={CLUSTER}")
+        with step("probe"):
+            self.load(programs["probe"], configs.PROBE_IMAGE)
 
     def healthy(self, kubectl: Path) -> bool:
         """Whether this checkout's kubeconfig reaches a ready API server."""
@@ -105,6 +103,13 @@ class Kind:
 
     def _load(self, reference: str) -> None:
         run(BIN / "kind", "load", "docker-image", reference, f"--name={CLUSTER}")
+
+    def load(self, program: Path, reference: str) -> None:
+        """Write the image and load it into the node."""
+        with tempfile.TemporaryDirectory() as folder:
+            archive = Path(folder) / "image.tar"
+            write_image(program, reference, archive)
+            run(BIN / "kind", "load", "image-archive", archive, f"--name={CLUSTER}")
 
     def volumes(self) -> None:
         """Nothing to do: kind's provisioner makes them."""

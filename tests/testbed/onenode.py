@@ -50,7 +50,7 @@ class OneNode:
             socket = node.FOLDERS[Path(SOCKET).parent] / Path(SOCKET).name
             wait_until("containerd", socket.exists, 60, lambda: logs("containerd"))
             for name in ("pause", "coredns", "probe"):
-                load(machine, programs[name])
+                load(machine, programs[name], f"localhost/rltrain-testbed/{name}:1")
             start(machine, configs.workers(FILES))
             wait_until("the node", node_ready, 120, lambda: logs("kubelet", "containerd"))
         with step("network policies"):
@@ -91,6 +91,13 @@ class OneNode:
     def publish(self, reference: str, tag: str) -> None:
         """Push to the node's registry, from which the kubelet pulls."""
         images.push(reference, images.retagged(reference, tag))
+
+    def load(self, program: Path, reference: str) -> None:
+        """Give containerd an image of the one program."""
+        machine = node.recorded()
+        if machine is None or not machine.alive:
+            raise TestbedError("the cluster is not up: python -m testbed up")
+        load(machine, program, reference)
 
     def volumes(self) -> None:
         """Make every volume that nobody holds anew, with an empty folder."""
@@ -152,11 +159,11 @@ def enforcing(machine: node.Node) -> bool:
     return "KUBE-ROUTER-FORWARD" in machine.run("iptables", "-S", "FORWARD", check=False)
 
 
-def load(machine: node.Node, program: Path) -> None:
+def load(machine: node.Node, program: Path, reference: str) -> None:
     """Give containerd an image of the one program."""
     with tempfile.TemporaryDirectory() as folder:
         archive = Path(folder) / "image.tar"
-        write_image(program, f"localhost/rltrain-testbed/{program.name}:1", archive)
+        write_image(program, reference, archive)
         machine.run(
             *(BIN / "ctr", "--address", SOCKET, "--namespace", "k8s.io", "images", "import", archive),
         )

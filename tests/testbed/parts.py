@@ -60,6 +60,9 @@ KIND = Part("kind", {"kind": "sigs.k8s.io/kind"})
 # For the bench of the operator: nodes that only seem to run pods, and another operator to measure beside ours.
 KWOK = Part("kwok", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"})
 KUBERAY = Part("kuberay", {"kuberay-operator": "github.com/ray-project/kuberay/ray-operator"})
+# Only where its test runs. Its chart, which is in the module too, calls the program so.
+KUEUE = Part("kueue", {"manager": "sigs.k8s.io/kueue/cmd/kueue"})
+KUEUE_MODULE = "sigs.k8s.io/kueue"
 
 
 def fingerprint(part: Part, go_version: str, sources: Path) -> str:
@@ -92,6 +95,11 @@ def build(part: Part) -> Path:
             )
         unfinished.rename(home)
     return home
+
+
+def module(part: Part, name: str) -> Path:
+    """The folder with the source of a module that a part is built from."""
+    return Path(run("go", "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", name, cwd=PARTS / part.name).strip())
 
 
 def build_all(parts: tuple[Part, ...]) -> dict[str, Path]:

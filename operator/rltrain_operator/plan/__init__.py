@@ -14,10 +14,13 @@ from rltrain_operator.plan.backoff import with_what_is_left
 from rltrain_operator.plan.clean_up import left_over
 from rltrain_operator.plan.conditions import Event
 from rltrain_operator.plan.diagnosis import wants_events
-from rltrain_operator.plan.observed import ChildJob, ChildKey, JobView, Observed, PodReport, Refusal, to_time
+from rltrain_operator.plan.observed import ChildJob, ChildKey, JobView, Observed, PodReport, Refusal
+from rltrain_operator.plan.queue import Queue, ended, given_back
 from rltrain_operator.plan.sizes import followed
+from rltrain_operator.plan.times import to_time
 from rltrain_operator.plan.visit import Visit
-from rltrain_operator.render import Object, OperatorConfig, render, token_secret
+from rltrain_operator.plan.workload import Told, Workload
+from rltrain_operator.render import Object, OperatorConfig, Served, render, token_secret
 
 __all__ = [
     "CREATE_ONLY",
@@ -30,6 +33,8 @@ __all__ = [
     "Plan",
     "PodReport",
     "Refusal",
+    "Told",
+    "Workload",
     "child_key",
     "job_names",
     "make_plan",
@@ -49,42 +54,46 @@ def make_plan(view: JobView, seen: Observed, config: OperatorConfig, token: str)
     """
     own = tuple(job for job in seen.jobs if job.owner == view.uid and not job.deleting)
     if view.status.get("completionTime"):
-        return _tidy(view, own, seen.now)
+        succeeded = view.condition("Succeeded").get("status") == "True"
+        return ended(view, seen, _tidy(view, own, seen.now), succeeded=succeeded)
     if seen.pods is not None and seen.pods.namespace_ends:
         # Its pods wait for others, which can't be made any more, or for their Jobs to go.
         return Plan(delete=own)
-    job, desired, problems = _read(view, own, config, token)
+    job, desired, problems = _read(view, own, config, token, seen.served)
     visit = Visit(view, seen, own, job, desired)
     if problems is not None and not own:
-        return visit.invalid(problems)
+        return given_back(visit, visit.invalid(problems))
     if head := next((each for each in own if each.role == names.HEAD and each.finished), None):
-        return visit.finish(head)
+        return ended(view, seen, visit.finish(head), succeeded=head.complete)
     if view.suspended:
-        return visit.suspend(problems)
+        return given_back(visit, visit.suspend(problems))
     if visit.has_former_token:
         return visit.renew_token()
     if visit.is_to_restart:
         return visit.restart()
     if job is not None and visit.past_deadline(job):
-        return visit.give_up(job)
-    return visit.go_on(problems)
+        return ended(view, seen, visit.give_up(job), succeeded=False)
+    queue = Queue(visit, config, problems)
+    if (waiting := queue.plan()) is not None:
+        return waiting
+    return queue.reported(queue.placed().go_on(problems))
 
 
 def _read(
-    view: JobView, own: tuple[ChildJob, ...], config: OperatorConfig, token: str
+    view: JobView, own: tuple[ChildJob, ...], config: OperatorConfig, token: str, served: Served
 ) -> tuple[RLTrainingJob | None, list[Object], InvalidManifest | None]:
     try:
-        job, children = _rendered(json.dumps([view.identity, followed(view, own)]), config)
+        job, children = _rendered(json.dumps([view.identity, followed(view, own)]), config, served)
         return job, [token_secret(job, config, token), *(with_what_is_left(view, child) for child in children)], None
     except InvalidManifest as error:
         return None, [], error
 
 
 @lru_cache(maxsize=512)
-def _rendered(text: str, config: OperatorConfig) -> tuple[RLTrainingJob, tuple[Object, ...]]:
+def _rendered(text: str, config: OperatorConfig, served: Served) -> tuple[RLTrainingJob, tuple[Object, ...]]:
     """A job is visited a dozen times while it starts, and rendering it takes longer than all the rest."""
     job = accept(*json.loads(text))
-    return job, tuple(render(job, config))
+    return job, tuple(render(job, config, served=served))
 
 
 def _tidy(view: JobView, own: tuple[ChildJob, ...], now: datetime) -> Plan:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from rltrain.api import names
 from rltrain_operator.plan.conditions import Event
 from rltrain_operator.plan.observed import ChildJob, ChildKey
+from rltrain_operator.plan.workload import Told, Workload
 from rltrain_operator.render import Object, job_name
 
 CREATE_ONLY = frozenset({"Secret", "PersistentVolumeClaim"})
@@ -37,9 +38,13 @@ class Plan:
         rehearse: Jobs to be; unless the API server would take them all, nothing is done.
         delete: Jobs to delete, with their pods.
         retire: the same for Jobs that stay to be seen until their pods are gone.
+        tell: what a Workload is to say from now on, in its status.
+        release: a Workload to delete: its quota is free for others.
         remove: delete the job itself.
         events: what to tell.
         needs_pods: list the job's pods and plan again before acting.
+        needs: objects of the whole cluster to read, and then to plan again before acting.
+        look_around: the cluster lacks a scheduler that the job names; look which it has.
         again_in: seconds until the next visit when nothing happens before; None waits for the resync.
     """
 
@@ -50,9 +55,13 @@ class Plan:
     rehearse: tuple[Object, ...] = ()
     delete: tuple[ChildJob, ...] = ()
     retire: tuple[ChildJob, ...] = ()
+    tell: Told | None = None
+    release: Workload | None = None
     remove: bool = False
     events: tuple[Event, ...] = ()
     needs_pods: bool = False
+    needs: tuple[ChildKey, ...] = ()
+    look_around: bool = False
     again_in: float | None = None
 
 

@@ -9,7 +9,8 @@ from datetime import timedelta
 
 from rltrain.api import names
 from rltrain_operator.plan.conditions import Verdict
-from rltrain_operator.plan.observed import ChildJob, JobView, to_time
+from rltrain_operator.plan.observed import ChildJob, JobView
+from rltrain_operator.plan.times import to_time
 from rltrain_operator.render import Object
 
 FIRST_WAIT = timedelta(seconds=15)

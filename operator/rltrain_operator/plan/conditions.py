@@ -6,7 +6,8 @@ from datetime import datetime
 from typing import Literal
 
 from rltrain.api.status import ConditionType
-from rltrain_operator.plan.observed import JobView, to_text
+from rltrain_operator.plan.observed import JobView
+from rltrain_operator.plan.times import to_text
 from rltrain_operator.render import Object
 
 ORDER: tuple[ConditionType, ...] = ("Accepted", "ClusterReady", "Training", "Succeeded", "Failed")
@@ -67,7 +68,7 @@ _QUIET = {
     "Resuming",
 }
 """Reasons of what simply takes its time, or is told by another condition."""
-_WANTED = {"Suspended", "Restarting"}
+_WANTED = {"Suspended", "Restarting", "Queued"}
 """Reasons of what somebody has asked for."""
 
 

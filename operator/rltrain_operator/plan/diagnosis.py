@@ -27,9 +27,10 @@ def diagnose(jobs: Sequence[ChildJob], report: PodReport | None) -> Verdict:
     if report is None:
         return calm
     pods = newest(report.pods)
-    for probe in _PROBES:
-        if found := _by_reason(probe, pods, report):
-            return found
+    for probes, looked_at in ((_TROUBLES, pods), ((_disruption,), _disrupted(report.pods)), (_WAITS, pods)):
+        for probe in probes:
+            if found := _by_reason(probe, looked_at, report):
+                return found
     for job in jobs:
         refused = report.warnings.get(job.uid)
         if refused and _lacks_pods(job):
@@ -99,14 +100,14 @@ def _config(pod: Object, _: PodReport) -> Finding | None:
 
 
 def _init(pod: Object, _: PodReport) -> Finding | None:
-    for container in pod.get("status", {}).get("initContainerStatuses") or []:
+    for container in pod.get("status", {}).get("initContainerStatuses") or [] if not _target(pod) else []:
         if died := _died(container):
             return "InitContainerFailed", f"init container {container['name']} {died[1]}"
     return None
 
 
 def _crash(pod: Object, _: PodReport) -> Finding | None:
-    for container in pod.get("status", {}).get("containerStatuses") or []:
+    for container in pod.get("status", {}).get("containerStatuses") or [] if not _target(pod) else []:
         if died := _died(container):
             return died[0], f"container {container['name']} {died[1]}"
     return None
@@ -123,6 +124,36 @@ def _died(container: Object) -> Finding | None:
     times = container.get("restartCount") or 0
     again = f", restarted {times} times" if times else ""
     return ("OutOfMemory" if ended.get("reason") == "OOMKilled" else "PodsFailing"), f"{ending(ended)}{again}"
+
+
+def _target(pod: Object) -> Object | None:
+    """The condition of a pod that has to go for the cluster's sake, whatever its containers say then."""
+    conditions = pod.get("status", {}).get("conditions") or []
+    return next((each for each in conditions if each["type"] == "DisruptionTarget" and each["status"] == "True"), None)
+
+
+def _disruption(pod: Object, _: PodReport) -> Finding | None:
+    target = _target(pod)
+    if target is None:
+        return None
+    words = pod["status"].get("message") or target.get("message") or target.get("reason") or ""
+    return "Preempted" if target.get("reason") == "PreemptionByScheduler" else "Evicted", words
+
+
+def _disrupted(pods: Sequence[Object]) -> list[Object]:
+    """Pods that had to go, also those on their way out, whose place isn't taken by one that is ready."""
+
+    def place(pod: Object) -> tuple[str, str]:
+        return _role(pod), pod["metadata"].get("labels", {}).get(INDEX_LABEL, "0")
+
+    taken = {place(pod) for pod in newest(pods) if not _target(pod) and _is_ready(pod)}
+    found = [pod for pod in pods if _target(pod) and place(pod) not in taken]
+    return sorted(found, key=lambda pod: _role(pod) != names.HEAD)
+
+
+def _is_ready(pod: Object) -> bool:
+    conditions = pod.get("status", {}).get("conditions") or []
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
 
 def _scheduling(pod: Object, _: PodReport) -> Finding | None:
@@ -144,7 +175,8 @@ def _is_being_set_up(pod: Object) -> bool:
     )
 
 
-_PROBES = (_image, _config, _init, _crash, _scheduling, _setting_up)
+_TROUBLES = (_image, _config, _init, _crash)
+_WAITS = (_scheduling, _setting_up)
 
 
 def _role(pod: Object) -> str:

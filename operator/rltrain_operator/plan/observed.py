@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
 from rltrain.api import names
 from rltrain.api.seen import Object, SeenJob
-from rltrain_operator.render import ANNOTATION_MANIFEST
+from rltrain_operator.plan.times import to_time
+from rltrain_operator.plan.workload import Workload
+from rltrain_operator.render import ANNOTATION_MANIFEST, NONE_SERVED, Served
 
 ChildKey = tuple[str, str]
 """Kind and name of a child, in its job's namespace."""
@@ -184,6 +186,9 @@ class Observed:
         token_since: when the Secret with Ray's token was made, where that is known.
         pods: the job's pods; None unless they were asked for.
         refusals: what the API server said to this visit's applies.
+        served: schedulers that the cluster has.
+        workload: Kueue's Workload of the job's name, whoever owns it.
+        found: objects of the whole cluster that the plan asked for; None for one that isn't there.
     """
 
     now: datetime
@@ -192,15 +197,9 @@ class Observed:
     token_since: datetime | None = None
     pods: PodReport | None = None
     refusals: tuple[Refusal, ...] = ()
-
-
-def to_time(text: str) -> datetime:
-    """RFC 3339 as Kubernetes writes it."""
-    return datetime.fromisoformat(text.replace("Z", "+00:00"))
-
-
-def to_text(time: datetime) -> str:
-    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    served: Served = NONE_SERVED
+    workload: Workload | None = None
+    found: Mapping[ChildKey, Object | None] = field(default_factory=dict)
 
 
 def text_of(value: Any, limit: int = 2048) -> str:

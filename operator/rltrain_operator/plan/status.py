@@ -5,7 +5,8 @@ from datetime import datetime
 
 from rltrain.api import names
 from rltrain_operator.plan.conditions import Verdict, Verdicts, conditions
-from rltrain_operator.plan.observed import ChildJob, JobView, to_text
+from rltrain_operator.plan.observed import ChildJob, JobView
+from rltrain_operator.plan.times import to_text
 from rltrain_operator.render import Object
 
 OWN_FIELDS = (
@@ -76,6 +77,8 @@ def state(view: JobView, verdicts: Verdicts, jobs: Sequence[ChildJob]) -> str:
         return "Training"
     if verdicts["Training"].reason in ("Suspending", "Suspended"):
         return "Suspended"
+    if verdicts["Training"].reason in ("Queued", "Preempted", "Evicted"):
+        return "Pending"
     if verdicts["Training"].reason == "Recovering":
         return "Recovering"
     return "Starting" if view.progress or any(job.count("ready") for job in jobs) else "Pending"

@@ -5,6 +5,9 @@ from rltrain_operator.plan.conditions import Verdict
 from rltrain_operator.plan.observed import ChildJob, JobView
 from rltrain_operator.plan.status import NOT_STARTED
 
+_LEFT = ("Suspending", "Suspended", "Restarting", "Queued", "Preempted", "Evicted", "Resuming")
+"""Reasons of a head that was told to leave, and wasn't lost."""
+
 
 def has_trained(view: JobView) -> bool:
     """Training began in some attempt."""
@@ -27,7 +30,7 @@ def training(view: JobView, jobs: tuple[ChildJob, ...]) -> Verdict:
     if has_trained(view):
         steps = (view.status.get("checkpoint") or {}).get("envSteps")
         place = f"the checkpoint at {steps} env steps" if steps is not None else "the start, there is no checkpoint"
-        if view.condition("Training").get("reason") in ("Suspending", "Suspended", "Restarting", "Resuming"):
+        if view.condition("Training").get("reason") in _LEFT:
             return Verdict("False", "Resuming", f"The next head starts from {place}.")
         lost = "The next head starts" if head_ready else "The head was lost; the next one starts"
         return Verdict("False", "Recovering", f"{lost} from {place}.")

@@ -13,9 +13,10 @@ from rltrain_operator.plan.backoff import head_in_long_wait
 from rltrain_operator.plan.clean_up import leaving
 from rltrain_operator.plan.conditions import Verdict, Verdicts, events
 from rltrain_operator.plan.diagnosis import diagnose
-from rltrain_operator.plan.observed import ChildJob, JobView, Observed, to_time
+from rltrain_operator.plan.observed import ChildJob, JobView, Observed
 from rltrain_operator.plan.sizes import changes
 from rltrain_operator.plan.status import NOT_STARTED, is_same, status
+from rltrain_operator.plan.times import to_time
 from rltrain_operator.plan.training import has_trained, training
 from rltrain_operator.render import ANNOTATION_HASH, ANNOTATION_MANIFEST, Object
 
@@ -27,6 +28,7 @@ ACCEPTED = Verdict("True", "Accepted", "The manifest is valid.")
 
 _PASSED = frozenset(
     {"Creating", "NamesakeTerminating", "ChildRefused", "InvalidManifest", "InvalidTemplate", "Finished", "NoPods"}
+    | {"Queued", "NoQueueing", "NoGangScheduling", "NoPriorityClass", "NoFlavor"}
 )
 """Reasons that are over once the Jobs are there."""
 
@@ -53,7 +55,7 @@ class Visit:
         """Nothing is made; the job lives on once its manifest is mended."""
         message = "\n".join(str(problem) for problem in problems.problems)
         waiting = Verdict("False", "InvalidManifest", "Nothing is made until the manifest is valid.")
-        return self._said(
+        return self.said(
             {
                 "Accepted": Verdict("False", "InvalidManifest", message),
                 "ClusterReady": waiting,
@@ -79,22 +81,27 @@ class Visit:
         """No pods."""
         steps = (self.view.status.get("checkpoint") or {}).get("envSteps")
         later = "It starts" if steps is None else f"It goes on from the checkpoint at {steps} env steps"
-        if any(job.owner == self.view.uid for job in self.seen.jobs):
+        if self.has_jobs:
             resting = Verdict("False", "Suspending", "The driver saves a checkpoint; the pods leave, the head's first.")
         else:
             resting = Verdict("False", "Suspended", f"spec.suspend is true. {later} once it is false.")
         verdicts: dict[ConditionType, Verdict] = {
             **NOT_STARTED,
-            "Accepted": ACCEPTED if problems is None else self._accepted(problems),
+            "Accepted": ACCEPTED if problems is None else self.accepted(problems),
             "ClusterReady": Verdict("False", "NoPods", "The job is suspended: it has no pods."),
             "Training": resting,
         }
-        return replace(self._said(verdicts, starting=has_trained(self.view)), retire=self._next_to_leave)
+        return replace(self.said(verdicts, starting=has_trained(self.view)), retire=self.next_to_leave)
+
+    @property
+    def has_jobs(self) -> bool:
+        """Whether it has pods, or may have: Jobs on their way out stay to be seen until theirs are gone."""
+        return any(job.owner == self.view.uid for job in self.seen.jobs)
 
     @property
     def is_to_restart(self) -> bool:
         """Its pods aren't what the manifest says, and are to be: at once, or as there is nothing to lose yet."""
-        if self.job is None or not self._changed or self.seen.refusals:
+        if self.job is None or not self.changed or self.seen.refusals:
             return False
         return self.job.spec.update_strategy == "Restart" or not has_trained(self.view)
 
@@ -123,10 +130,10 @@ class Visit:
             "ClusterReady": Verdict("False", "NoPods", "The pods leave for others."),
             "Training": Verdict("False", "Restarting", text),
         }
-        return replace(self._said(verdicts, starting=has_trained(self.view)), retire=self._next_to_leave)
+        return replace(self.said(verdicts, starting=has_trained(self.view)), retire=self.next_to_leave)
 
     @property
-    def _next_to_leave(self) -> tuple[ChildJob, ...]:
+    def next_to_leave(self) -> tuple[ChildJob, ...]:
         """The head first, for its driver saves a checkpoint; then whatever serves it."""
         heads = [job for job in self.seen.jobs if job.owner == self.view.uid and job.role == names.HEAD]
         return self.own if not heads else tuple(job for job in self.own if job in heads)
@@ -139,7 +146,7 @@ class Visit:
         """Training didn't begin in time; whatever kept it is the cause."""
         if self.seen.pods is None:
             return Plan(needs_pods=True)
-        cause = self._cluster()
+        cause = self.cluster()
         if cause.status == "True":
             cause = training(self.view, self.own)
         limit = job.spec.run_policy.startup_deadline_seconds
@@ -149,12 +156,12 @@ class Visit:
 
     def go_on(self, problems: InvalidManifest | None) -> Plan:
         """Make what is missing, and tell how it goes."""
-        cluster = self._cluster()
+        cluster = self.cluster()
         unready_for = self._unready_for(cluster)
-        look = unready_for is not None and unready_for >= POD_GRACE.total_seconds()
+        look = unready_for is not None and (unready_for >= POD_GRACE.total_seconds() or self._has_just_lost_pods)
         if look and self.seen.pods is None and not self.seen.refusals and self._all_made:
             return Plan(needs_pods=True)
-        accepted = self._accepted(problems)
+        accepted = self.accepted(problems)
         verdicts: dict[ConditionType, Verdict] = {
             **NOT_STARTED,
             "Accepted": accepted,
@@ -164,7 +171,7 @@ class Visit:
         if accepted.status == "False" and not self.own:
             verdicts["Failed"] = replace(accepted, status="True")
         waiting = head_in_long_wait(self.view, self.own, cluster, unready_for)
-        said = self._said(verdicts, restarts=0 if waiting is None else waiting.count("failed"))
+        said = self.said(verdicts, restarts=0 if waiting is None else waiting.count("failed"))
         missing = (
             self._missing(cluster.reason)
             if problems is None and accepted.reason == "Accepted" and not self._namesakes
@@ -185,7 +192,7 @@ class Visit:
         return tuple(job for job in self.seen.jobs if job not in self.own)
 
     @property
-    def _changed(self) -> bool:
+    def changed(self) -> bool:
         """The manifest isn't the one that the Jobs were made for."""
         current = {child["metadata"]["annotations"].get(ANNOTATION_MANIFEST) for child in self.desired}
         return self.job is not None and any(job.manifest_hash not in current for job in self.own)
@@ -193,7 +200,7 @@ class Visit:
     @property
     def _all_made(self) -> bool:
         wanted = {child["metadata"]["name"] for child in self.desired if child["kind"] == "Job"}
-        return bool(self.own) and (self._changed or wanted <= {job.name for job in self.own})
+        return bool(self.own) and (self.changed or wanted <= {job.name for job in self.own})
 
     def _missing(self, trouble: str) -> tuple[Object, ...]:
         there = {job.name for job in self.own}
@@ -213,16 +220,16 @@ class Visit:
 
         return tuple(child for child in self.desired if is_missing(child))
 
-    def _accepted(self, problems: InvalidManifest | None) -> Verdict:
+    def accepted(self, problems: InvalidManifest | None) -> Verdict:
         if problems is not None:
             message = "\n".join(str(problem) for problem in problems.problems)
             words = f"The edited manifest isn't valid, so the job stays as it was.\n{message}"
             return Verdict("False", "InvalidManifest", words)
         for refusal in self.seen.refusals:
-            if refusal.code in (400, 422) or self._changed:
+            if refusal.code in (400, 422) or self.changed:
                 words = f"The API server refuses {refusal.kind} {refusal.name}: {refusal.message}"
                 return Verdict("False", "InvalidTemplate", words)
-        if self._changed:
+        if self.changed:
             words = (
                 "The job goes on as it was made: the edited manifest holds once it is suspended and resumed, or at "
                 "once with updateStrategy: Restart."
@@ -230,12 +237,12 @@ class Visit:
             return Verdict("True", "ChangeNeedsRestart", words)
         return ACCEPTED
 
-    def _cluster(self) -> Verdict:
+    def cluster(self) -> Verdict:
         """The ClusterReady condition."""
         if self._namesakes:
             names_ = ", ".join(job.name for job in self._namesakes)
             return Verdict("False", "NamesakeTerminating", f"Waiting for an earlier job's {names_} to be gone.")
-        for refusal in () if self._changed else self.seen.refusals:
+        for refusal in () if self.changed else self.seen.refusals:
             child = f"{refusal.kind} {refusal.name}"
             if refusal.code == 409:
                 return Verdict("False", "NamesakeTerminating", f"Waiting for an earlier job's {child} to be gone.")
@@ -259,6 +266,12 @@ class Visit:
         if before.get("status") != "False":
             return 0.0
         return (self.seen.now - to_time(before["lastTransitionTime"])).total_seconds()
+
+    @property
+    def _has_just_lost_pods(self) -> bool:
+        """A pod that says why it goes is gone in a moment."""
+        was_ready = self.view.condition("ClusterReady").get("status") == "True"
+        return was_ready and any(job.count("terminating") for job in self.own)
 
     def _startup_left(self, job: RLTrainingJob) -> float | None:
         """Seconds until the startup deadline; None once training has begun."""
@@ -290,9 +303,9 @@ class Visit:
             "Succeeded": succeeded,
             "Failed": failed,
         }
-        return replace(self._said(verdicts, final=True), delete=delete)
+        return replace(self.said(verdicts, final=True), delete=delete)
 
-    def _said(self, verdicts: Verdicts, *, final: bool = False, starting: bool = True, restarts: int = 0) -> Plan:
+    def said(self, verdicts: Verdicts, *, final: bool = False, starting: bool = True, restarts: int = 0) -> Plan:
         made = status(self.view, verdicts, self.own, self.seen.now, final=final, starting=starting, restarts=restarts)
         if is_same(self.view, made):
             return Plan()

@@ -7,18 +7,30 @@ from rltrain.api import names
 from rltrain.api.errors import InvalidManifest
 from rltrain.api.job import PlanSpec, RLTrainingJob
 from rltrain.api.run_policy import RunPolicy
-from rltrain_operator.render import claim, configmap, networkpolicy, rbac, service
+from rltrain_operator.render import claim, configmap, gang, networkpolicy, rbac, service
 from rltrain_operator.render import secret as secrets
-from rltrain_operator.render.context import Context, Object, OperatorConfig
+from rltrain_operator.render.context import (
+    ANNOTATION_HASH,
+    ANNOTATION_MANIFEST,
+    NONE_SERVED,
+    Context,
+    Object,
+    OperatorConfig,
+    Served,
+)
 from rltrain_operator.render.jobs import job_name, role_job
 from rltrain_operator.render.overlay import template_problems
 from rltrain_operator.render.roles import RoleView, roles
 
 __all__ = [
+    "ANNOTATION_HASH",
+    "ANNOTATION_MANIFEST",
+    "NONE_SERVED",
     "Context",
     "Object",
     "OperatorConfig",
     "RoleView",
+    "Served",
     "job_name",
     "manifest_hash",
     "render",
@@ -26,24 +38,22 @@ __all__ = [
     "token_secret",
 ]
 
-ANNOTATION_HASH = "rltrain.dev/rendered"
-"""Hash of the object as rendered: one that has it needs no apply."""
-ANNOTATION_MANIFEST = "rltrain.dev/manifest"
-"""Hash of the manifest that a Job was made for: templates are immutable."""
 
-
-def render(job: RLTrainingJob, config: OperatorConfig, token: str | None = None) -> list[Object]:
+def render(
+    job: RLTrainingJob, config: OperatorConfig, token: str | None = None, served: Served = NONE_SERVED
+) -> list[Object]:
     """All objects of a job, in the order to apply them in.
 
     Args:
         job: the manifest; its metadata carries the UID once the API server has seen it.
         config: what the operator adds.
         token: the Ray token for the Secret, which is left out when there is none to write.
+        served: schedulers that the cluster has.
 
     Raises:
         InvalidManifest: a role's `template` can't be laid over the pods.
     """
-    ctx = Context(job, config)
+    ctx = Context(job, config, served)
     views = roles(job)
     problems = [
         problem
@@ -62,6 +72,7 @@ def render(job: RLTrainingJob, config: OperatorConfig, token: str | None = None)
         *(configmap.defaults(ctx, view) for view in views),
         service.service(ctx),
         claim.claim(ctx),
+        gang.pod_group(ctx, views),
     ]
     made = {ANNOTATION_MANIFEST: manifest_hash(job)}
     jobs = [_annotated(role_job(ctx, view), made) for view in views]
@@ -74,14 +85,22 @@ def token_secret(job: RLTrainingJob, config: OperatorConfig, token: str) -> Obje
 
 
 def manifest_hash(job: RLTrainingJob) -> str:
-    """Hash of all that running pods can't take: not of replicas, as long as there are some, and of the run policy."""
+    """Hash of all that running pods can't take: not of replicas, as long as there are some, and of the run policy.
+
+    A queue's share is for as many pods as the job had when it was admitted.
+    """
+    queued = job.spec.scheduling.in_kueue
     free: Object = {"run_policy": RunPolicy(), "suspend": False, "update_strategy": "OnResume"}
     rollouts, workers = getattr(job.spec, names.ROLLOUTS, None), getattr(job.spec, names.WORKERS, None)
     if rollouts is not None:
         bounds = {"min_replicas": None, "max_replicas": None, "autoscale": False}
-        free[names.ROLLOUTS] = rollouts.model_copy(update={**bounds, "replicas": min(rollouts.replicas, 1)})
+        free[names.ROLLOUTS] = rollouts.model_copy(
+            update={**bounds, "replicas": rollouts.replicas if queued else min(rollouts.replicas, 1)}
+        )
     if workers is not None:
-        free[names.WORKERS] = workers.model_copy(update={"min_replicas": 1, "replicas": 1})
+        free[names.WORKERS] = workers.model_copy(
+            update={"min_replicas": 1, "replicas": workers.replicas if queued else 1}
+        )
     return _spec_hash(job.spec.model_copy(update=free))
 
 

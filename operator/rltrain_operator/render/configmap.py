@@ -3,6 +3,7 @@
 from rltrain.api import names
 from rltrain.api.resolve import resolved_yaml
 from rltrain_operator.render.context import Context, Object
+from rltrain_operator.render.places import averages
 from rltrain_operator.render.roles import RoleView
 
 MANIFEST_KEY = names.MANIFEST_PATH.rpartition("/")[2]
@@ -33,15 +34,11 @@ def defaults(ctx: Context, role: RoleView) -> Object | None:
 
     A variable in `env` would win over the user's `envFrom`; as the first `envFrom` source it yields to the rest.
     """
-    if not _averages(role):
+    if not averages(role):
         return None
     return ctx.object("v1", "ConfigMap", defaults_name(ctx), role=role.name, data=COLLECTIVE_DEFAULTS)
 
 
 def defaults_source(ctx: Context, role: RoleView) -> list[Object]:
     """The `envFrom` entry of a role that has defaults."""
-    return [{"configMapRef": {"name": defaults_name(ctx)}}] if _averages(role) else []
-
-
-def _averages(role: RoleView) -> bool:
-    return role.name == names.WORKERS or (role.name == names.LEARNERS and role.replicas > 1)
+    return [{"configMapRef": {"name": defaults_name(ctx)}}] if averages(role) else []

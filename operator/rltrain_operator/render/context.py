@@ -10,6 +10,11 @@ from rltrain.api.seen import Object as Object
 OFFLINE_UID = "00000000-0000-0000-0000-000000000000"
 """Stands in for the UID of a job that the API server hasn't seen."""
 
+ANNOTATION_HASH = "rltrain.dev/rendered"
+"""Hash of the object as rendered: one that has it needs no apply."""
+ANNOTATION_MANIFEST = "rltrain.dev/manifest"
+"""Hash of the manifest that a Job, or a Workload, was made for: templates are immutable."""
+
 
 @dataclass(frozen=True)
 class OperatorConfig:
@@ -27,11 +32,28 @@ class OperatorConfig:
 
 
 @dataclass(frozen=True)
+class Served:
+    """Schedulers beside Kubernetes' own that the cluster has, by their APIs.
+
+    Attributes:
+        kueue: the newest version of Kueue's API that is served and known here.
+        volcano: whether Volcano's PodGroups are served.
+    """
+
+    kueue: str | None = None
+    volcano: bool = False
+
+
+NONE_SERVED = Served()
+
+
+@dataclass(frozen=True)
 class Context:
     """One job to render, and how."""
 
     job: RLTrainingJob
     config: OperatorConfig
+    served: Served = NONE_SERVED
 
     @property
     def name(self) -> str:

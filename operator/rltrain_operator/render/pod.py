@@ -6,9 +6,10 @@ from typing import Any
 from rltrain.api import names
 from rltrain.api.seen import claim_name
 from rltrain.api.storage import Code
-from rltrain_operator.render import configmap, secret
+from rltrain_operator.render import configmap, gang, secret
 from rltrain_operator.render.context import Context, Object
 from rltrain_operator.render.overlay import overlay
+from rltrain_operator.render.places import places
 from rltrain_operator.render.quantity import quantity_bytes
 from rltrain_operator.render.roles import RoleView
 
@@ -37,7 +38,10 @@ _POD_SECURITY = {
 
 def pod_template(ctx: Context, role: RoleView) -> Object:
     """A role's pods, with the user's template laid over them; identity and restart policy stay ours."""
-    rendered: Object = {"metadata": {"labels": ctx.labels(role.name)}, "spec": _pod_spec(ctx, role)}
+    metadata: Object = {"labels": ctx.labels(role.name)}
+    if annotations := gang.annotations(ctx):
+        metadata["annotations"] = annotations
+    rendered: Object = {"metadata": metadata, "spec": _pod_spec(ctx, role)}
     merged = overlay(rendered, role.spec.template or {})
     labels = merged["metadata"].get("labels") or {}
     return overlay(merged, {"metadata": {"labels": {**labels, **ctx.labels(role.name)}}})
@@ -55,7 +59,11 @@ def _pod_spec(ctx: Context, role: RoleView) -> Object:
         "securityContext": _POD_SECURITY,
         "containers": [_container(ctx, role)],
         "volumes": list(_volumes(ctx, role)),
+        **gang.scheduler(ctx),
+        **places(ctx, role),
     }
+    if job.scheduling.priority_class_name is not None:
+        spec["priorityClassName"] = job.scheduling.priority_class_name
     pull_secrets = [ref.name for ref in job.image_pull_secrets]
     if not job.image:
         pull_secrets = pull_secrets or list(ctx.config.image_pull_secrets)

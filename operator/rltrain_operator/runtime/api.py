@@ -8,6 +8,7 @@ import json
 import logging
 import random
 from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -23,6 +24,8 @@ logger = logging.getLogger(__name__)
 TRIES: Final = 5
 PAGE: Final = 200
 TIMEOUT_SECONDS: Final = 30.0
+WATCH_SECONDS: Final = 240
+"""The server ends a watch after so long, which would otherwise not be seen to have gone silent."""
 _AGAIN = frozenset({429, 500, 502, 503, 504})
 _METHODS: Final = {"get": "GET", "list": "GET", "create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE"}
 _APPLY: Final = "application/apply-patch+yaml"
@@ -129,6 +132,39 @@ class Api:
         """The schemas that are served for a group, which anyone who is authenticated may read."""
         return await self._request("get", "openapi", f"/openapi/v3/apis/{group}/{version}")
 
+    async def groups(self) -> Mapping[str, tuple[str, ...]]:
+        """Versions that are served, by API group."""
+        found = await self._request("get", "apis", "/apis")
+        return {each["name"]: tuple(version["version"] for version in each["versions"]) for each in found["groups"]}
+
+    @asynccontextmanager
+    async def watch(
+        self, kind: Kind, namespace: str | None, *, labels: str | None = None
+    ) -> AsyncIterator[AsyncIterator[Object]]:
+        """Events about objects of a kind, first those that are there; until the server ends them.
+
+        Raises:
+            ApiError: the server's refusal.
+            Unreachable: the server can't be reached, or was lost.
+        """
+        await self._limit.take()
+        self.requests += 1
+        params = {"watch": "1", "timeoutSeconds": str(WATCH_SECONDS), "labelSelector": labels or ""}
+        path = kind.path(namespace)
+        timeout = aiohttp.ClientTimeout(total=WATCH_SECONDS + TIMEOUT_SECONDS, connect=TIMEOUT_SECONDS)
+        try:
+            async with self._client.get(
+                self._server + path, params=params, headers=self._authorization, timeout=timeout
+            ) as answer:
+                self._count("watch", kind.plural, str(answer.status))
+                if answer.status == 401:
+                    self._log_in()
+                if answer.status >= 400:
+                    raise _error(answer.status, await answer.read())
+                yield (json.loads(line) async for line in _lines(answer.content))
+        except (aiohttp.ClientError, TimeoutError, ValueError) as error:
+            raise Unreachable(f"WATCH {path}: {type(error).__name__} {error}") from error
+
     async def metadata(self, kind: Kind, namespace: str | None, name: str) -> Object:
         """The object without its content, which for a Secret is none of our business."""
         return await self._request("get", kind.plural, kind.path(namespace, name), accept=_METADATA)
@@ -156,12 +192,23 @@ class Api:
         resource = f"{kind.plural}/{subresource}" if subresource else kind.plural
         return await self._request("patch", resource, path, params=params, body=made, content_type=_APPLY)
 
-    async def patch(self, kind: Kind, namespace: str, name: str, uid: str, fields: Object) -> Object:
-        """Set fields of this very object, and leave the rest."""
+    async def patch(
+        self,
+        kind: Kind,
+        namespace: str,
+        name: str,
+        uid: str,
+        fields: Object,
+        *,
+        subresource: str | None = None,
+        version: str | None = None,
+    ) -> Object:
+        """Set fields of this very object, or of this very version of it, and leave the rest."""
         params = {"fieldManager": names.OPERATOR_FIELD_MANAGER, "fieldValidation": "Strict"}
-        body = {**fields, "metadata": {"uid": uid}}
-        path = kind.path(namespace, name)
-        return await self._request("patch", kind.plural, path, params=params, body=body, content_type=_MERGE)
+        body = {**fields, "metadata": {"uid": uid} | ({"resourceVersion": version} if version else {})}
+        path = kind.path(namespace, name, subresource)
+        resource = f"{kind.plural}/{subresource}" if subresource else kind.plural
+        return await self._request("patch", resource, path, params=params, body=body, content_type=_MERGE)
 
     async def delete(self, kind: Kind, namespace: str, name: str, uid: str, *, after_its_own: bool = False) -> None:
         """Delete this very object, and what it owns after it; or before it, so that it is there until they are gone."""
@@ -249,6 +296,15 @@ class Api:
             raise Unreachable("neither a service account nor a kubeconfig (KUBECONFIG) to reach the API server with")
         self._authorization = info.as_http_headers()
         return info
+
+
+async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
+    """Lines of any length, which the reader's own method wouldn't take."""
+    left = b""
+    async for chunk in content.iter_any():
+        *whole, left = (left + chunk).split(b"\n")
+        for line in whole:
+            yield line
 
 
 def _error(code: int, text: bytes) -> ApiError:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from rltrain.api import names
-from rltrain_operator.plan import ChildJob, JobView, job_names
+from rltrain_operator.plan import ChildJob, JobView, Workload, job_names
 from rltrain_operator.render import Object
 
 Key = tuple[str, str]
@@ -102,6 +102,7 @@ class Cache:
 
     training_jobs: Store = field(default_factory=Store)
     jobs: Store = field(default_factory=lambda: Store(unread=("template",)))
+    workloads: Store = field(default_factory=lambda: Store(unread=("podSets",)))
 
     def view(self, key: Key) -> JobView | None:
         found = self.training_jobs.get(key)
@@ -112,6 +113,11 @@ class Cache:
         namespace, name = key
         found = (self.jobs.get((namespace, child)) for child in job_names(name))
         return tuple(ChildJob(made) for made in found if made is not None)
+
+    def workload(self, key: Key) -> Workload | None:
+        """Kueue's Workload of the job's name."""
+        found = self.workloads.get(key)
+        return None if found is None else Workload(found)
 
 
 def job_key(child: Object) -> Key | None:

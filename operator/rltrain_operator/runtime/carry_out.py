@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass, field
 
-from rltrain_operator.plan import Change, ChildJob, ChildKey, JobView, Plan, Refusal, child_key
+from rltrain_operator.plan import Change, ChildJob, ChildKey, JobView, Plan, Refusal, Told, Workload, child_key
 from rltrain_operator.render import ANNOTATION_HASH, Object
+from rltrain_operator.render.workload import KIND as WORKLOAD
 from rltrain_operator.runtime.api import Api, ApiError
-from rltrain_operator.runtime.kinds import CHILDREN, JOB
+from rltrain_operator.runtime.cache import Store
+from rltrain_operator.runtime.kinds import CHILDREN, JOB, Kind, workloads
 
 
 class JobGone(Exception):
@@ -25,11 +27,13 @@ class Executor:
     """Makes it so.
 
     Attributes:
+        workloads: those that are known, brought up to date with what is done to one.
         applied: rendered hash of each child known to be in place, by its job's UID.
         token_since: when the Secret that is there was made, as RFC 3339, by its job's UID.
     """
 
     api: Api
+    workloads: Store = field(default_factory=Store)
     applied: dict[str, dict[ChildKey, str]] = field(default_factory=dict)
     token_since: dict[str, str] = field(default_factory=dict)
 
@@ -53,6 +57,10 @@ class Executor:
             await self._delete(view, job)
         for job in plan.retire:
             await self._delete(view, job, after_its_own=True)
+        if plan.release is not None:
+            await self._release(view, plan.release)
+        if plan.tell is not None:
+            await self._tell(view, plan.tell)
         for change in plan.change:
             if refusal := await self._change(view, change):
                 return (refusal,)
@@ -73,6 +81,30 @@ class Executor:
         except ApiError as error:
             if error.code not in (404, 409):
                 raise
+
+    async def _release(self, view: JobView, workload: Workload) -> None:
+        """Give back what a Workload holds: it goes."""
+        try:
+            await self.api.delete(_kind_of(workload), view.namespace, workload.name, workload.uid)
+        except ApiError as error:
+            if error.code not in (404, 409):
+                raise
+        self.workloads.forget((view.namespace, workload.name), workload.uid)
+
+    async def _tell(self, view: JobView, told: Told) -> None:
+        """Set a Workload's status, unless it has changed meanwhile: then the next visit sees what it is."""
+        workload, version = told.workload, told.workload.raw["metadata"]["resourceVersion"]
+        try:
+            written = await self.api.patch(
+                *(_kind_of(workload), view.namespace, workload.name, workload.uid, {"status": told.status}),
+                subresource="status",
+                version=version,
+            )
+        except ApiError as error:
+            if error.code not in (404, 409):
+                raise
+            return
+        self.workloads.see(written)
 
     async def _rehearse(self, child: Object) -> Refusal | None:
         """Whether a Job would be taken, while one of its name is there."""
@@ -95,10 +127,9 @@ class Executor:
         return None
 
     async def _create(self, view: JobView, child: Object) -> Refusal | None:
-        kind = CHILDREN[child["kind"]]
         is_ours = bool(child["metadata"].get("ownerReferences"))
         try:
-            there = await self.api.create(kind, child)
+            there = await self.api.create(_kind(child), child)
         except ApiError as error:
             if error.code != 409:
                 return _refused(child, error)
@@ -106,6 +137,11 @@ class Executor:
             there = await self._present(view, child) if is_ours else {}
             if is_ours and _is_foreign(view, there):
                 return Refusal(*child_key(child), 409, "it belongs to another object")
+            if child["kind"] == WORKLOAD:
+                return None
+        if child["kind"] == WORKLOAD:
+            self.workloads.see(there)  # watched, unlike the rest
+            return None
         if is_ours:
             self.token_since[view.uid] = there["metadata"]["creationTimestamp"]
         self._note(view, child)
@@ -125,7 +161,7 @@ class Executor:
     async def _present(self, view: JobView, child: Object) -> Object:
         """The metadata of what has a child's name; empty if it is gone since."""
         try:
-            return await self.api.metadata(CHILDREN[child["kind"]], view.namespace, child["metadata"]["name"])
+            return await self.api.metadata(_kind(child), view.namespace, child["metadata"]["name"])
         except ApiError as error:
             if error.code == 404:
                 return {}
@@ -141,6 +177,16 @@ def _is_foreign(view: JobView, found: Object) -> bool:
     metadata = found.get("metadata", {})
     owners = [owner["uid"] for owner in metadata.get("ownerReferences", [])]
     return "deletionTimestamp" in metadata or view.uid not in owners
+
+
+def _kind(child: Object) -> Kind:
+    """Of Kueue's API the version that the child was rendered for."""
+    known = CHILDREN.get(child["kind"])
+    return known if known is not None else workloads(child["apiVersion"].rpartition("/")[2])
+
+
+def _kind_of(workload: Workload) -> Kind:
+    return workloads(workload.raw["apiVersion"].rpartition("/")[2])
 
 
 def _refused(child: Object, error: ApiError) -> Refusal:

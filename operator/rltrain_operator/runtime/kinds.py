@@ -51,4 +51,20 @@ CREATED: Final = (
 )
 """Children made once."""
 
-CHILDREN: Final = {kind.name: kind for kind in (JOB, *LISTED, *CREATED)}
+POD_GROUP: Final = Kind("PodGroup", "scheduling.volcano.sh", "v1beta1", "podgroups")
+"""Listed too, where the cluster has Volcano."""
+
+CHILDREN: Final = {kind.name: kind for kind in (JOB, *LISTED, *CREATED, POD_GROUP)}
+
+PRIORITY_CLASS: Final = Kind("PriorityClass", "scheduling.k8s.io", "v1", "priorityclasses")
+
+KUEUE: Final = "kueue.x-k8s.io"
+
+
+def workloads(version: str) -> Kind:
+    """Kueue's Workloads in one of their versions."""
+    return Kind("Workload", KUEUE, version, "workloads")
+
+
+def resource_flavors(version: str) -> Kind:
+    return Kind("ResourceFlavor", KUEUE, version, "resourceflavors")

@@ -12,8 +12,7 @@ from prometheus_client.registry import Collector
 
 from rltrain.api import names
 from rltrain.api.status import ConditionType, State
-from rltrain_operator.plan import JobView
-from rltrain_operator.plan.observed import to_time
+from rltrain_operator.plan import JobView, to_time
 from rltrain_operator.render import Object
 from rltrain_operator.runtime.cache import Cache
 from rltrain_operator.runtime.kinds import JOB, TRAINING_JOB

@@ -11,7 +11,9 @@ import kopf
 from rltrain_operator.runtime.api import Api, ApiError, NotLeading, Unreachable
 from rltrain_operator.runtime.cache import Cache, Key
 from rltrain_operator.runtime.carry_out import Executor
+from rltrain_operator.runtime.discovery import Discovery
 from rltrain_operator.runtime.election import Lead
+from rltrain_operator.runtime.follow import Follower
 from rltrain_operator.runtime.health import Health
 from rltrain_operator.runtime.kinds import JOB
 from rltrain_operator.runtime.look import namespace_ends
@@ -52,10 +54,11 @@ class Operator:
         self._metrics = metrics
         self._cache = Cache()
         self._queue: WorkQueue[Key] = WorkQueue(metrics.waited)
-        executor = Executor(api)
-        self._resync = Resync(api, self._cache, executor.applied, own.namespaces)
+        self._discovery = Discovery(api)
+        executor = Executor(api, self._cache.workloads)
+        self._resync = Resync(api, self._cache, executor.applied, self._discovery, own.namespaces)
         poster = Poster(api, own.identity)
-        self._reconciler = Reconciler(api, self._cache, own.config, executor, poster, metrics)
+        self._reconciler = Reconciler(api, self._cache, own.config, executor, poster, metrics, self._discovery)
         self.health = Health(self._queue.age, self._resync.watch_is_behind)
         metrics.registry.register(Levels(self._cache, self._queue.depth, lead.leads, self.health.watch_lag))
         self._listed, self._acting = asyncio.Event(), asyncio.Event()
@@ -83,7 +86,10 @@ class Operator:
             await probes.cleanup()
 
     def _parts(self) -> list[Coroutine[Any, Any, None]]:
-        return [self.health.measure(), self._become_ready(), self._stand(), self._act(), self._resync_for_ever()]
+        parts = [self.health.measure(), self._become_ready(), self._stand(), self._act(), self._resync_for_ever()]
+        scopes: list[str | None] = list(self._settings.namespaces) or [None]
+        workloads = (self._api, self._discovery, self._cache.workloads, self._is_due)
+        return [*parts, *(Follower(*workloads, scope).run() for scope in scopes)]
 
     async def _watch(self, told: asyncio.Event) -> None:
         """Watch for ever. What has broken the watches is no reason to give a lead away: they begin anew."""

@@ -3,16 +3,18 @@
 import asyncio
 import logging
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from rltrain.api import names
-from rltrain_operator.plan import JobView, Observed, Plan, make_plan, to_time
-from rltrain_operator.render import OperatorConfig
+from rltrain_operator.plan import ChildKey, JobView, Observed, Plan, Refusal, make_plan, to_time
+from rltrain_operator.render import Object, OperatorConfig, Served
 from rltrain_operator.runtime.api import Api, ApiError
 from rltrain_operator.runtime.cache import Cache, Key
 from rltrain_operator.runtime.carry_out import Executor, JobGone, NamespaceEnds
-from rltrain_operator.runtime.kinds import TRAINING_JOB
+from rltrain_operator.runtime.discovery import Discovery
+from rltrain_operator.runtime.kinds import PRIORITY_CLASS, TRAINING_JOB, Kind, resource_flavors
 from rltrain_operator.runtime.look import look
 from rltrain_operator.runtime.metrics import Metrics
 from rltrain_operator.runtime.posting import Poster
@@ -33,6 +35,7 @@ class Reconciler:
     executor: Executor
     poster: Poster
     metrics: Metrics
+    discovery: Discovery
     _looked: dict[str, float] = field(default_factory=dict)
     _uids: dict[Key, str] = field(default_factory=dict)
 
@@ -61,8 +64,13 @@ class Reconciler:
             jobs=self.cache.children(key),
             applied=self.executor.applied.get(view.uid, {}),
             token_since=None if token_since is None else to_time(token_since),
+            served=self.discovery.served,
+            workload=self.cache.workload(key),
         )
         plan = make_plan(view, seen, self.config, token)
+        if plan.needs:
+            seen = await self._found(seen, plan.needs)
+            plan = make_plan(view, seen, self.config, token)
         if plan.needs_pods:
             if (wait := self._wait_to_look(view)) > 0:
                 return wait
@@ -79,7 +87,25 @@ class Reconciler:
         if seen.jobs and self.executor.token_since.get(view.uid) != token_since:
             # Whether the pods have it is for another visit to see.
             return 0.0
+        if plan.look_around:
+            await self.discovery.look_again()
+            if self.discovery.served != seen.served:
+                return 0.0
         return plan.again_in
+
+    async def _found(self, seen: Observed, keys: Sequence[ChildKey]) -> Observed:
+        """The same with objects of the whole cluster, or with the word that they may not be read."""
+        found: dict[ChildKey, Object | None] = {}
+        for kind, name in keys:
+            try:
+                found[kind, name] = await self.api.get(_cluster_wide(kind, seen.served), None, name)
+            except ApiError as error:
+                if error.code == 403:
+                    return replace(seen, refusals=(Refusal(kind, name, 403, error.message),))
+                if error.code != 404:
+                    raise
+                found[kind, name] = None
+        return replace(seen, found=found)
 
     async def _remove(self, view: JobView) -> None:
         try:
@@ -127,6 +153,10 @@ class Reconciler:
             del self._uids[key]
         if uid is not None:
             self._uids[key] = uid
+
+
+def _cluster_wide(kind: str, served: Served) -> Kind:
+    return PRIORITY_CLASS if kind == PRIORITY_CLASS.name else resource_flavors(served.kueue or "")
 
 
 def _about(view: JobView) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Comparing everything with what it should be: at the start, and every few minutes."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from rltrain.api import names
@@ -9,7 +9,8 @@ from rltrain_operator.plan import ChildKey
 from rltrain_operator.render import ANNOTATION_HASH
 from rltrain_operator.runtime.api import Api
 from rltrain_operator.runtime.cache import Cache, Key, Store
-from rltrain_operator.runtime.kinds import JOB, LISTED, TRAINING_JOB, Kind
+from rltrain_operator.runtime.discovery import Discovery
+from rltrain_operator.runtime.kinds import JOB, LISTED, POD_GROUP, TRAINING_JOB, Kind, workloads
 
 logger = logging.getLogger(__name__)
 
@@ -23,19 +24,15 @@ class Resync:
     api: Api
     cache: Cache
     applied: dict[str, dict[ChildKey, str]]
+    discovery: Discovery
     namespaces: Sequence[str] = ()
     _expected: list[tuple[Store, dict[Key, int]]] = field(default_factory=list)
 
     async def run(self) -> set[Key]:
         """Keys of all jobs there are or were."""
+        await self.discovery.look()
         keys = set(self.cache.training_jobs.keys())
-        self._expected = [
-            (store, await self._watched(kind, store, labels))
-            for kind, store, labels in (
-                (TRAINING_JOB, self.cache.training_jobs, None),
-                (JOB, self.cache.jobs, OWN_CHILDREN),
-            )
-        ]
+        self._expected = [(store, await self._watched(kind, store, labels)) for kind, store, labels in self._kinds()]
         await self._children()
         keys |= set(self.cache.training_jobs.keys())
         logger.info("compared everything", extra={"jobs": len(keys), "requests": self.api.requests})
@@ -44,6 +41,12 @@ class Resync:
     def watch_is_behind(self) -> bool:
         """Whether the watches haven't brought yet what the last list showed."""
         return any(store.behind(versions) for store, versions in self._expected)
+
+    def _kinds(self) -> Iterator[tuple[Kind, Store, str | None]]:
+        yield TRAINING_JOB, self.cache.training_jobs, None
+        yield JOB, self.cache.jobs, OWN_CHILDREN
+        if (version := self.discovery.served.kueue) is not None:
+            yield workloads(version), self.cache.workloads, OWN_CHILDREN
 
     async def _watched(self, kind: Kind, store: Store, labels: str | None) -> dict[Key, int]:
         before = store.versions()
@@ -61,7 +64,7 @@ class Resync:
         """
         found: dict[str, dict[ChildKey, str]] = {}
         before = {uid: set(known) for uid, known in self.applied.items()}
-        for kind in LISTED:
+        for kind in (*LISTED, POD_GROUP) if self.discovery.served.volcano else LISTED:
             for scope in self._scopes():
                 async for child in self.api.list(kind, scope, labels=OWN_CHILDREN, metadata_only=True):
                     metadata = child["metadata"]

@@ -81,20 +81,21 @@ def registry(cache: Cache, due: Due) -> kopf.OperatorRegistry:
     @kopf.on.event(names.GROUP, names.VERSION, names.PLURAL, registry=made)
     async def training_job(event: kopf.RawEvent, **_: Any) -> None:
         found = dict(event["object"])
-        _take(cache.training_jobs, event["type"], found)
+        take(cache.training_jobs, event["type"], found)
         due(key_of(found))
 
     @kopf.on.event("batch", "v1", "jobs", registry=made)
     async def job(event: kopf.RawEvent, **_: Any) -> None:
         found = dict(event["object"])
-        _take(cache.jobs, event["type"], found)
+        take(cache.jobs, event["type"], found)
         if (key := job_key(found)) is not None:
             due(key)
 
     return made
 
 
-def _take(store: Store, kind: str | None, found: dict[str, Any]) -> None:
+def take(store: Store, kind: str | None, found: dict[str, Any]) -> None:
+    """Bring a store up to date with an event of this kind."""
     store.heard_at = time.time()
     if kind == "DELETED":
         store.forget(key_of(found), found["metadata"]["uid"])

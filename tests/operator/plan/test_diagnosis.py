@@ -137,3 +137,49 @@ def test_pod_that_ended_well_is_no_trouble() -> None:
 
 def test_endless_words_are_cut() -> None:
     assert len(found(pod(state=ended(1, "x" * 100_000))).message) < 3000
+
+
+def disrupted(why: str, message: str) -> Object:
+    return {"type": "DisruptionTarget", "status": "True", "reason": why, "message": message}
+
+
+@pytest.mark.parametrize("role", ["head", "rollouts"])
+@pytest.mark.parametrize(
+    ("why", "expected"),
+    [
+        ("PreemptionByScheduler", "Preempted"),
+        ("EvictionByEvictionAPI", "Evicted"),
+        ("TerminationByKubelet", "Evicted"),
+        ("DeletionByTaintManager", "Evicted"),
+    ],
+)
+def test_a_pod_that_has_to_go_for_the_clusters_sake_is_told_as_such(role: str, why: str, expected: str) -> None:
+    name = f"cartpole-{role}-0-old"
+    lost = pod(role, name, state=ended(143), conditions=(disrupted(why, "for a more important pod"),))
+    expected_words = f"Pod {name}: for a more important pod"
+
+    verdict = found(lost)
+    assert (verdict.reason, verdict.message) == (expected, expected_words), "and not as one that has failed"
+    leaving = {**lost, "metadata": {**lost["metadata"], "deletionTimestamp": "2026-11-30T12:00:00Z"}}
+    verdict = found(leaving)
+    assert (verdict.reason, verdict.message) == (expected, expected_words)
+
+
+def test_the_kubelets_own_words_about_an_eviction_are_told() -> None:
+    lost = pod(conditions=(disrupted("TerminationByKubelet", "Pod was terminated by kubelet"),))
+    lost["status"]["message"] = "The node was low on resource: memory."
+    assert "low on resource: memory" in found(lost).message
+
+
+def test_an_eviction_is_over_once_another_pod_is_ready_in_its_place() -> None:
+    lost = pod("rollouts", "cartpole-rollouts-0-old", conditions=(disrupted("TerminationByKubelet", "low"),))
+    successor = pod("rollouts", "cartpole-rollouts-0-new", created=5)
+    assert found(lost, successor).reason == "Evicted", "it isn't ready yet"
+    successor["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+    assert found(lost, successor, unscheduled("0/1 nodes are available")).reason == "Unschedulable"
+
+
+def test_a_successor_that_can_not_run_matters_more_than_why_its_predecessor_left() -> None:
+    lost = pod("head", "cartpole-head-0-old", conditions=(disrupted("EvictionByEvictionAPI", "drained"),))
+    successor = pod("head", "cartpole-head-0-new", created=5, state=waiting("ErrImagePull", "not found"))
+    assert found(lost, successor).reason == "ImagePullFailed"

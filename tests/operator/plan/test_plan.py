@@ -166,6 +166,27 @@ def test_pods_are_looked_at_only_once_the_cluster_has_been_unready_for_a_while()
     assert not world.visit(*ready_jobs(), after=60).needs_pods
 
 
+def test_a_pod_that_leaves_is_looked_at_at_once_and_told_of_while_the_job_goes_on() -> None:
+    world = World()
+    world.all_applied()
+    world.report(progress={"phase": "Training", "attempt": 1})
+    head, rollouts = ready_jobs()
+    world.visit(head, rollouts)
+    why = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler", "message": "preempted by x"}
+    leaving = child("head", active=0, terminating=1)
+    assert world.visit(leaving, rollouts).needs_pods, "in a moment it is gone with what it says"
+
+    plan = world.visit(leaving, rollouts, pods=PodReport((pod(conditions=(why,)),)))
+
+    assert world.said("ClusterReady") == ("False", "Preempted")
+    assert "preempted by x" in world.condition("ClusterReady")["message"]
+    assert world.status["state"] == "Recovering"
+    assert world.said("Failed") == ("Unknown", "NotFinished")
+    assert ("Warning", "Preempted") in [(event.kind, event.reason) for event in plan.events]
+    assert not world.visit(leaving, rollouts, after=1).needs_pods
+    assert world.said("ClusterReady") == ("False", "Preempted")
+
+
 def test_what_was_found_stands_until_the_next_look() -> None:
     world = World()
     starting = child("head", active=1), child("rollouts", active=1)

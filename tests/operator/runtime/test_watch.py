@@ -14,6 +14,7 @@ from operator_kit.manifests import manifest
 from operator_kit.server import Server, api_server, refusal
 from rltrain_operator.runtime.api import Api
 from rltrain_operator.runtime.cache import Cache, Key
+from rltrain_operator.runtime.discovery import Discovery
 from rltrain_operator.runtime.health import LONGEST_WATCH_LAG
 from rltrain_operator.runtime.kinds import JOB, TRAINING_JOB
 from rltrain_operator.runtime.resync import Resync
@@ -98,7 +99,7 @@ def test_watch_of_either_kind_that_stays_silent_is_behind_what_a_list_shows(
 ) -> None:
     async def test(server: Server, cache: Cache, due: list[Key]) -> None:
         api = Api(1000, server.credentials)
-        resync = Resync(api, cache, {})
+        resync = Resync(api, cache, {}, Discovery(api))
         await resync.run()
         await until(lambda: not resync.watch_is_behind())
         await until(lambda: watches(server, resource))

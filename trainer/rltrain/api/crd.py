@@ -183,6 +183,17 @@ def _relations(spec: Schema) -> None:
             ".autoscale",
         ),
     ]
+    spec["scheduling"]["x-kubernetes-validations"] = [
+        _rule(
+            "self.gang != 'None' || !has(self.queueName)",
+            "queueName needs gang Auto, Kueue or Volcano: with None nobody keeps a queue",
+            ".queueName",
+        ),
+        _rule(
+            "self.gang != 'Kueue' || has(self.queueName)",
+            "gang Kueue needs queueName, the LocalQueue of the job's namespace",
+        ),
+    ]
     spec["workers"]["x-kubernetes-validations"] = [
         _rule(
             "!has(self.minReplicas) || self.minReplicas <= self.replicas",

@@ -19,6 +19,7 @@ from rltrain.api.env import EnvSpec
 from rltrain.api.references import EnvFromSource, LocalObjectReference
 from rltrain.api.roles import ApexRolloutsRole, HeadRole, LearnersRole, ReplayRole, RolloutsRole, WorkersRole
 from rltrain.api.run_policy import RunPolicy
+from rltrain.api.scheduling import Scheduling
 from rltrain.api.status import JobStatus
 from rltrain.api.storage import Checkpoint, Code
 
@@ -81,6 +82,8 @@ class SpecBase(Model):
     """The head pod."""
     run_policy: RunPolicy = RunPolicy()
     """Deadlines, restarts, and what is left in the end."""
+    scheduling: Scheduling = Scheduling()
+    """Queue, gang, priority and places of the job's pods."""
     update_strategy: Literal["OnResume", "Restart"] = "OnResume"
     """When an edit that running pods can't take holds: from the next resume on, or at once, by a restart of the job
     from a checkpoint."""
@@ -98,6 +101,23 @@ class SpecBase(Model):
         if config is not None and self.stop.evaluation_return_mean is not None and not config.evaluation_interval:
             raise ValueError(
                 "stop.evaluationReturnMean needs evaluations: set config.evaluation_interval, such as to 10"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _is_scheduled_as_it_can_be(self) -> Self:
+        rollouts: RolloutsRole | None = getattr(self, "rollouts", None)
+        if self.scheduling.in_kueue and rollouts is not None and rollouts.autoscale:
+            raise ValueError(
+                "rollouts.autoscale isn't for a job in a queue, whose share is fixed once it is admitted: leave out "
+                "scheduling.queueName or rollouts.autoscale"
+            )
+        learners: LearnersRole | None = getattr(self, "learners", None)
+        average = hasattr(self, "workers") or (learners is not None and learners.replicas > 1)
+        if self.scheduling.topology is not None and not average:
+            raise ValueError(
+                "scheduling.topology is about pods that average gradients, DD-PPO's workers or learners.replicas of "
+                "at least 2: place others with the role's template"
             )
         return self
 
