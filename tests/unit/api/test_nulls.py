@@ -33,6 +33,13 @@ def test_null_that_says_the_default_again_is_taken(flag: str) -> None:
     assert load_text(manifest(), [flag]).job == load_text(manifest()).job
 
 
+def test_null_in_an_item_of_a_list_that_says_the_default_again_is_taken() -> None:
+    plain = load_text(manifest("envFrom: [{secretRef: {name: a}}]")).job
+
+    assert load_text(manifest("envFrom: [{prefix: null, secretRef: {name: a}}]")).job == plain
+    assert load_text(resolved_yaml(plain)).job == plain
+
+
 @pytest.mark.parametrize("variant", variants())
 def test_no_other_field_has_a_null_that_differs_from_its_default(variant: str) -> None:
     for section, fields in sections(variant).items():

@@ -184,7 +184,7 @@ def _without_tags(loc: Path) -> Path:
 
 
 def _section(path: Path) -> tuple[str, ...]:
-    return tuple(str(step) for step in path[:-1])
+    return tuple(step for step in path[:-1] if isinstance(step, str))
 
 
 def _example(path: Path, variant: str | None) -> str | None:

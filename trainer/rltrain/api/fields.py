@@ -93,9 +93,9 @@ def _walk(model: type[BaseModel], path: Section) -> Iterator[tuple[Section, dict
 
 
 def _submodels(annotation: Any) -> list[type[BaseModel]]:
-    """The models in ``Model``, ``Model | None``, ``One | Other`` or ``Annotated[Model, …]``."""
+    """The models in ``Model``, ``Model | None``, ``One | Other``, ``Annotated[Model, …]`` or ``list[Model]``."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
-    if get_origin(annotation) in (Union, UnionType):
+    if get_origin(annotation) in (Union, UnionType, list):
         return [model for option in get_args(annotation) for model in _submodels(option)]
     return []

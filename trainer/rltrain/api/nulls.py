@@ -15,7 +15,7 @@ def null_problems(root: Node, variant: str | None) -> list[Problem]:
     found = []
     known = sections(variant)
     for path, mark in _nulls(root, (), root.mark):
-        section = tuple(str(step) for step in path[:-1])
+        section = tuple(step for step in path[:-1] if isinstance(step, str))
         field = known.get(section, {}).get(str(path[-1])) if path else None
         if path == ("spec", "config", "grad_clip"):
             found.append(problem(path, mark, _DROPPED, "write 0 for no clipping"))

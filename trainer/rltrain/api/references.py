@@ -1,12 +1,16 @@
 """Objects of the user's that a job refers to by name."""
 
+from typing import Annotated
+
+from pydantic import Field
+
 from rltrain.api.base import Model
 
 
 class LocalObjectReference(Model):
     """Name of an object in the job's namespace."""
 
-    name: str
+    name: Annotated[str, Field(examples=["my-secret"])]
 
 
 class EnvFromSource(Model):
