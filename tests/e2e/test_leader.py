@@ -47,14 +47,16 @@ def leader(two: Operator) -> str:
     return str(lease(two)["holderIdentity"]).partition("_")[0]
 
 
+def metrics(two: Operator, pod: str) -> str:
+    """What a pod says of itself; nothing where it doesn't answer."""
+    path = f"/api/v1/namespaces/{two.kube.namespace}/pods/{pod}:8080/proxy/metrics"
+    return two.kube.run("get", "--raw", path).stdout
+
+
 def leaders(two: Operator) -> list[str]:
     """Pods that say that they lead, one asked after the other."""
-    found = []
-    for pod in two.pods():
-        name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
-        text = two.kube.run("get", "--raw", f"/api/v1/namespaces/{namespace}/pods/{name}:8080/proxy/metrics").stdout
-        found += [name] if "\nrltrain_leader 1.0\n" in text else []
-    return found
+    names = [pod["metadata"]["name"] for pod in two.pods()]
+    return [name for name in names if "\nrltrain_leader 1.0\n" in metrics(two, name)]
 
 
 def hand_over(two: Operator, kube: Kube, images: Images, name: str, timeout: float) -> None:
@@ -82,6 +84,10 @@ def test_a_leader_that_is_deleted_hands_over_and_one_that_is_killed_is_followed(
         assert leader(two) != was
         assert lease(two)["leaseTransitions"] == transitions + 1
         two.settle()
+    told = metrics(two, leader(two))
+    assert 'rltrain_jobs{state="Succeeded"}' in told, "jobs are counted"
+    assert 'rltrain_api_requests_total{code="200",resource="rltrainingjobs/status",verb="patch"}' in told
+    assert 'rltrain_reconcile_errors_total{cause="unexpected"} 0.0' in told
     assert children(shared, "before") == before
 
 

@@ -1,5 +1,6 @@
 """Carrying a plan out: creates, applies and deletes, with the API server's refusals as an answer."""
 
+from base64 import b64encode
 from dataclasses import dataclass, field
 
 from rltrain_operator.plan import Change, ChildJob, ChildKey, JobView, Plan, Refusal, Told, Workload, child_key
@@ -190,6 +191,7 @@ def _kind_of(workload: Workload) -> Kind:
 
 
 def _refused(child: Object, error: ApiError) -> Refusal:
+    error = ApiError(error.code, error.reason, _hushed(child, error.message))
     if "is being terminated" in error.message:
         raise NamespaceEnds(error.message) from error
     if error.code == 404:
@@ -197,3 +199,11 @@ def _refused(child: Object, error: ApiError) -> Refusal:
     if error.code in (400, 403, 409, 422):
         return Refusal(*child_key(child), error.code, error.message)
     raise error
+
+
+def _hushed(child: Object, message: str) -> str:
+    """The API server's words without a secret that they, or an admission webhook's, may repeat."""
+    for secret in child.get("stringData", {}).values():
+        for form in (secret, b64encode(secret.encode()).decode()):
+            message = message.replace(form, "…")
+    return message

@@ -74,11 +74,11 @@ def test_the_first_leads_and_keeps_the_lead_while_others_wait() -> None:
 
 def test_a_leader_that_is_gone_is_followed_once_its_lease_has_ended_and_one_that_lets_go_at_once() -> None:
     async def test(server: Server, stand: Callable[..., Election]) -> None:
-        first, second, third = stand("first"), stand("second"), stand("third", Terms(3600))
+        first, second, third = stand("first"), stand("second", Terms(3600)), stand("third")
         await stop(await start(first))
         task = await start(second)
         assert not second.leading.is_set()
-        await second.leading.wait()
+        await second.leading.wait()  # the first one's Lease is short, the second one's longer than any test
         assert not first.leads(), "its own deadline came first"
         assert lease(server)["holderIdentity"] == "second"
         assert lease(server)["leaseTransitions"] == 1
@@ -88,8 +88,8 @@ def test_a_leader_that_is_gone_is_followed_once_its_lease_has_ended_and_one_that
         assert not second.leads()
         await third.leading.wait()
         assert lease(server)["leaseTransitions"] == 2
-        await asyncio.wait_for(task, 5)
-        await stop(waiting)
+        await asyncio.wait_for(second.run(), 5)  # it stands no more
+        await stop(task, waiting)
 
     with_server(test)
 

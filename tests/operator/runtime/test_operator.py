@@ -58,6 +58,8 @@ def test_told_to_end_it_finishes_the_visit_under_way_and_then_frees_the_lease(tm
                 operator.send_signal(signal.SIGTERM)
                 await server.put("rltrainingjobs", {**manifest(), "metadata": {"name": "late", "namespace": "team"}})
                 go_on.set()
+                assert operator.stderr is not None
+                log = [json.loads(line) async for line in operator.stderr]
                 assert await operator.wait() == 0
             assert server.objects["leases"][LEASE]["spec"]["holderIdentity"] == ""
             assert ("team", "cartpole-head") in server.objects["jobs"], "the visit came to its end"
@@ -65,6 +67,13 @@ def test_told_to_end_it_finishes_the_visit_under_way_and_then_frees_the_lease(tm
             assert ("team", "late-head") not in server.objects["jobs"], "and was the last one"
             writes = [path for method, path in server.requests if method != "GET"]
             assert "/leases/rltrain" in writes[-1]
+
+            about = [line for line in log if line["logger"].endswith((".reconcile", ".posting", ".carry_out"))]
+            assert about
+            assert {line["job"] for line in about} == {"team/cartpole"}
+            (secret,) = server.objects["secrets"].values()
+            for word in ("token 1", *secret["stringData"].values()):
+                assert word not in json.dumps(log)
 
     asyncio.run(body())
 
@@ -83,9 +92,9 @@ def test_watches_that_break_for_good_begin_anew_without_the_lead_being_lost(tmp_
 
             server.first = first
             async with process(server, tmp_path, "--leader-election=true") as operator:
-                await until(lambda: not troubles)
+                await until(lambda: not troubles or operator.returncode is not None)
                 await server.put("rltrainingjobs", manifest())
-                await until(lambda: ("team", "cartpole-head") in server.objects.get("jobs", {}))
+                await until(lambda: server.objects.get("jobs") or operator.returncode is not None)
                 assert operator.returncode is None
             spec = server.objects["leases"][LEASE]["spec"]
             assert (spec["holderIdentity"][:4], spec["leaseTransitions"]) == ("pod_", 0)

@@ -1,0 +1,94 @@
+"""A visit against a real HTTP server: what the API server's answers lead to."""
+
+import asyncio
+import base64
+import json
+import logging
+from collections.abc import Awaitable, Callable
+
+import pytest
+from aiohttp import web
+
+from operator_kit.manifests import CONFIG, manifest
+from operator_kit.server import Server, api_server, refusal
+from rltrain_operator.runtime.api import Api, ApiError
+from rltrain_operator.runtime.cache import Cache
+from rltrain_operator.runtime.carry_out import Executor
+from rltrain_operator.runtime.metrics import Metrics
+from rltrain_operator.runtime.posting import Poster
+from rltrain_operator.runtime.reconcile import Reconciler
+
+KEY = ("team", "cartpole")
+
+
+def visiting(test: Callable[[Server, Reconciler], Awaitable[None]]) -> None:
+    """Run a test with a reconciler of one job."""
+
+    async def body() -> None:
+        async with api_server() as server:
+            api, cache = Api(1000, server.credentials, tries=1), Cache()
+            cache.training_jobs.see(await server.put("rltrainingjobs", manifest()))
+            reconciler = Reconciler(api, cache, CONFIG, Executor(api), Poster(api, "me"), Metrics())
+            try:
+                await test(server, reconciler)
+            finally:
+                await api.close()
+
+    asyncio.run(body())
+
+
+def status(server: Server) -> dict[str, object]:
+    found: dict[str, object] = server.objects["rltrainingjobs"][KEY].get("status", {})
+    return found
+
+
+def test_conflict_over_the_status_is_a_failed_visit_which_the_next_one_makes_good() -> None:
+    async def test(server: Server, reconciler: Reconciler) -> None:
+        async def first(request: web.Request) -> web.StreamResponse | None:
+            return refusal(409, "the object has been modified") if request.path.endswith("/status") else None
+
+        server.first = first
+        with pytest.raises(ApiError, match="modified"):
+            await reconciler.visit(KEY)
+        assert status(server) == {}
+        server.first = None
+        await reconciler.visit(KEY)
+        assert status(server)["state"] == "Pending"
+
+    visiting(test)
+
+
+def test_job_that_went_away_under_its_visit_is_no_failure() -> None:
+    async def test(server: Server, reconciler: Reconciler) -> None:
+        async def first(request: web.Request) -> web.StreamResponse | None:
+            return refusal(404) if request.path.endswith("/status") else None
+
+        server.first = first
+        assert await reconciler.visit(KEY) is None
+
+    visiting(test)
+
+
+@pytest.mark.parametrize("form", ["plain", "base64"])
+def test_token_that_a_refusal_repeats_reaches_neither_log_nor_status(
+    form: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    tokens: list[str] = []
+
+    async def test(server: Server, reconciler: Reconciler) -> None:
+        async def first(request: web.Request) -> web.StreamResponse | None:
+            if request.method != "POST" or not request.path.endswith("/secrets"):
+                return None
+            (token,) = json.loads(await request.read())["stringData"].values()
+            tokens.append(token if form == "plain" else base64.b64encode(token.encode()).decode())
+            return refusal(403, f"the webhook doesn't like {tokens[-1]}")
+
+        server.first = first
+        await reconciler.visit(KEY)
+        assert "the webhook doesn't like …" in json.dumps(status(server), ensure_ascii=False)
+        (token,) = tokens
+        assert token not in json.dumps(status(server))
+        assert token not in caplog.text
+
+    visiting(test)
