@@ -173,6 +173,18 @@ def test_labels_of_the_users_reach_every_object_and_replace_none_of_the_charts()
     assert deployment["selector"]["matchLabels"].items() <= deployment["template"]["metadata"]["labels"].items()
 
 
+def test_drain_takes_one_of_several_operators_at_a_time() -> None:
+    def budgets(**changes: object) -> list[Object]:
+        return [made for made in render(*values(**changes)) if made["kind"] == "PodDisruptionBudget"]
+
+    (budget,) = budgets(replicas=2)
+    selected = one(render(), "Deployment")["spec"]["template"]["metadata"]["labels"]
+    assert budget["spec"]["maxUnavailable"] == 1
+    assert budget["spec"]["selector"]["matchLabels"].items() <= selected.items()
+    assert not budgets(), "one that guards a single pod would hold up every drain"
+    assert not budgets(replicas=2, podDisruptionBudget={"enabled": False})
+
+
 def test_policy_of_the_operators_pod_lets_nobody_in_unless_told() -> None:
     assert not [made for made in render() if made["kind"] == "NetworkPolicy"]
 
