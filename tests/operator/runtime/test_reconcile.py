@@ -14,6 +14,7 @@ from operator_kit.server import Server, api_server, refusal
 from rltrain_operator.runtime.api import Api, ApiError
 from rltrain_operator.runtime.cache import Cache
 from rltrain_operator.runtime.carry_out import Executor
+from rltrain_operator.runtime.discovery import Discovery
 from rltrain_operator.runtime.metrics import Metrics
 from rltrain_operator.runtime.posting import Poster
 from rltrain_operator.runtime.reconcile import Reconciler
@@ -28,7 +29,7 @@ def visiting(test: Callable[[Server, Reconciler], Awaitable[None]]) -> None:
         async with api_server() as server:
             api, cache = Api(1000, server.credentials, tries=1), Cache()
             cache.training_jobs.see(await server.put("rltrainingjobs", manifest()))
-            reconciler = Reconciler(api, cache, CONFIG, Executor(api), Poster(api, "me"), Metrics())
+            reconciler = Reconciler(api, cache, CONFIG, Executor(api), Poster(api, "me"), Metrics(), Discovery(api))
             try:
                 await test(server, reconciler)
             finally:
