@@ -27,7 +27,7 @@ SELDOM: Final = {
     Right("rltrain.dev", "rltrainingjobs/finalizers", "update"): (
         "asked for by the admission that guards owner references, where a cluster has it on; no request shows it"
     ),
-    Right("coordination.k8s.io", "leases", "create"): "needed once in a namespace's life; a cluster that is kept has it",
+    Right("coordination.k8s.io", "leases", "create"): "it stays; a cluster that is kept has it",
     **{Right(kind.group, kind.plural, "get"): _IN_THE_WAY for kind in (kinds.JOB, *kinds.LISTED)},
     **{
         Right(kinds.POD_GROUP.group, kinds.POD_GROUP.plural, verb): _VOLCANO
