@@ -16,7 +16,7 @@ from rltrain_operator.render import Object, OperatorConfig, manifest_hash
 from rltrain_operator.render.workload import flavors, placed, workload
 
 FLAVOR = "ResourceFlavor"
-AGAIN_SECONDS = 30.0
+AGAIN_SECONDS = 15.0
 """Until the next look for something that an administrator has to bring; nothing watches for it."""
 
 

@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 
 KNOWN = ("v1beta2", "v1beta1")
 """Versions of Kueue's API that can be spoken, the best first."""
-SECONDS = 20.0
+SECONDS = 10.0
 """Shortest time between two looks, however many jobs ask for one."""
 
 

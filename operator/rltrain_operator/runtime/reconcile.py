@@ -76,7 +76,7 @@ class Reconciler:
                 return wait
             seen = replace(seen, pods=await look(self.api, view, seen.jobs))
             plan = make_plan(view, seen, self.config, token)
-        refusals = await self.executor.carry_out(view, plan)
+        refusals = seen.refusals or await self.executor.carry_out(view, plan)
         if refusals:
             for refusal in refusals:
                 logger.info("%s %s: %s", refusal.kind, refusal.name, refusal.message, extra=_about(view))
