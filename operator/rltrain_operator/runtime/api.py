@@ -24,8 +24,8 @@ logger = logging.getLogger(__name__)
 TRIES: Final = 5
 PAGE: Final = 200
 TIMEOUT_SECONDS: Final = 30.0
-WATCH_SECONDS: Final = 240
-"""The server ends a watch after so long, which would otherwise not be seen to have gone silent."""
+WATCH_SECONDS: Final = 120
+"""The server ends a watch after so long. One that it doesn't end has gone silent, and is left before liveness fails."""
 _AGAIN = frozenset({429, 500, 502, 503, 504})
 _METHODS: Final = {"get": "GET", "list": "GET", "create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE"}
 _APPLY: Final = "application/apply-patch+yaml"

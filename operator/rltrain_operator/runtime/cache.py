@@ -104,6 +104,10 @@ class Cache:
     jobs: Store = field(default_factory=lambda: Store(unread=("template",)))
     workloads: Store = field(default_factory=lambda: Store(unread=("podSets",)))
 
+    def stores(self) -> dict[str, Store]:
+        """All that watches fill, by resource."""
+        return {names.PLURAL: self.training_jobs, "jobs": self.jobs, "workloads": self.workloads}
+
     def view(self, key: Key) -> JobView | None:
         found = self.training_jobs.get(key)
         return None if found is None else JobView(found)

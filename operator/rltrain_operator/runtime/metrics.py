@@ -15,7 +15,6 @@ from rltrain.api.status import ConditionType, State
 from rltrain_operator.plan import JobView, to_time
 from rltrain_operator.render import Object
 from rltrain_operator.runtime.cache import Cache
-from rltrain_operator.runtime.kinds import JOB, TRAINING_JOB
 
 STATES: Final[tuple[str, ...]] = get_args(State)
 CONDITIONS: Final[tuple[str, ...]] = get_args(ConditionType)
@@ -134,11 +133,12 @@ class Levels(Collector):
         )
         events = GaugeMetricFamily(
             "rltrain_watch_last_event_timestamp_seconds",
-            "When the watch of a resource brought its last event; 0 before the first.",
+            "When the watch of a resource brought its last event.",
             labels=["resource"],
         )
-        for kind, store in ((TRAINING_JOB, self.cache.training_jobs), (JOB, self.cache.jobs)):
-            events.add_metric([kind.plural], store.heard_at)
+        for resource, store in self.cache.stores().items():
+            if store.heard_at:
+                events.add_metric([resource], store.heard_at)
         yield events
         if leads:
             yield from self._jobs()

@@ -18,6 +18,7 @@ from rltrain_operator.plan import JobView
 from rltrain_operator.runtime.cache import Cache
 from rltrain_operator.runtime.health import Health
 from rltrain_operator.runtime.metrics import CONDITIONS, STATES, Levels, Metrics
+from rltrain_operator.runtime.watch import take
 
 ROOT = Path(__file__).parents[3]
 Object = dict[str, Any]
@@ -148,7 +149,9 @@ def exported() -> set[str]:
     """Names of all series that a process has."""
     metrics = Metrics()
     metrics.requested("get", "jobs", "200")
-    metrics.registry.register(levels(Cache()))
+    cache = Cache()
+    cache.jobs.heard_at = 1.0
+    metrics.registry.register(levels(cache))
     found = {each.name for family in metrics.registry.collect() for each in family.samples}
     return {name for name in found if not name.endswith("_created")}
 
@@ -208,3 +211,14 @@ def test_names_follow_the_conventions() -> None:
     assert set(CONDITIONS) == {"Accepted", "ClusterReady", "Training", "Succeeded", "Failed"}
     assert "Recovering" in STATES
     assert names.HEAD == "head"
+
+
+def test_last_event_of_a_watch_is_told_once_there_was_one() -> None:
+    cache, metrics = Cache(), Metrics()
+    metrics.registry.register(levels(cache))
+    name = "rltrain_watch_last_event_timestamp_seconds"
+
+    assert metrics.registry.get_sample_value(name, {"resource": "jobs"}) is None
+    take(cache.jobs, "ADDED", {"metadata": {"namespace": "team", "name": "a", "uid": "u", "resourceVersion": "1"}})
+    assert sample(metrics, name, resource="jobs") > 1.7e9
+    assert metrics.registry.get_sample_value(name, {"resource": "rltrainingjobs"}) is None

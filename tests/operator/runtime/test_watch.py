@@ -12,11 +12,10 @@ from aiohttp import web
 
 from operator_kit.manifests import manifest
 from operator_kit.server import Server, api_server, refusal
-from rltrain_operator.runtime.api import Api
+from rltrain_operator.runtime.api import TIMEOUT_SECONDS, WATCH_SECONDS, Api
 from rltrain_operator.runtime.cache import Cache, Key
 from rltrain_operator.runtime.discovery import Discovery
 from rltrain_operator.runtime.health import LONGEST_WATCH_LAG
-from rltrain_operator.runtime.kinds import JOB, TRAINING_JOB
 from rltrain_operator.runtime.resync import Resync
 from rltrain_operator.runtime.watch import Patience, registry, settings
 
@@ -123,6 +122,7 @@ def test_watch_of_either_kind_that_stays_silent_is_behind_what_a_list_shows(
 
 def test_a_watch_is_made_anew_long_before_liveness_fails() -> None:
     assert settings().watching.inactivity_timeout < LONGEST_WATCH_LAG / 2
+    assert WATCH_SECONDS + TIMEOUT_SECONDS < LONGEST_WATCH_LAG
 
 
 def answer(event: dict[str, Any]) -> web.Response:
@@ -166,7 +166,3 @@ def test_patience_has_no_end_and_begins_anew_with_each_request() -> None:
     assert max(waits) == waits[-1] == 10
     assert next(iter(patience)) == 1
     assert settings().networking.error_backoffs.__class__ is Patience
-
-
-def test_kinds_that_are_watched_are_those_that_are_listed() -> None:
-    assert (TRAINING_JOB.plural, JOB.plural) == ("rltrainingjobs", "jobs")
