@@ -82,7 +82,7 @@ class Election:
             async with self._writing:
                 if self._over:
                     return
-                renewed = await self._turn()
+                renewed = await self.turn()
             terms = self._candidate.terms
             await asyncio.sleep(terms.renew if renewed else terms.look)
 
@@ -100,7 +100,7 @@ class Election:
             except (ApiError, Unreachable, TimeoutError) as error:
                 logger.warning("the lead stays taken until its Lease ends: %s", error, extra=self._about())
 
-    async def _turn(self) -> bool:
+    async def turn(self) -> bool:
         """One try to get or keep the lead; whether it was renewed."""
         renewed_at, terms = self._candidate.renewed_at, self._candidate.terms
         try:

@@ -15,16 +15,18 @@ from operator_kit.manifests import manifest
 from operator_kit.server import Server, api_server, refusal
 
 LEASE = ("system", "rltrain")
+LONG = ("--leader-election=true", "--lease-seconds=3600")
+"""Nothing is lost while the machine stands still."""
 
 
 @asynccontextmanager
-async def process(server: Server, folder: Path, *flags: str) -> AsyncIterator[asyncio.subprocess.Process]:
+async def process(server: Server, folder: Path) -> AsyncIterator[asyncio.subprocess.Process]:
     """The operator as its image runs it; killed in the end if it is still there."""
     config = folder / "kubeconfig"
     config.write_text(json.dumps(server.config))
     environ = {**os.environ, "KUBECONFIG": str(config), "POD_NAME": "pod", "POD_NAMESPACE": LEASE[0]}
     command = ("-c", "from rltrain_operator.runtime.main import main; raise SystemExit(main())")
-    options = ("--trainer-image=x", "--host=127.0.0.1", "--port=0", f"--lease-name={LEASE[1]}", *flags)
+    options = ("--trainer-image=x", "--host=127.0.0.1", "--port=0", f"--lease-name={LEASE[1]}", *LONG)
     made = await asyncio.create_subprocess_exec(
         sys.executable, *command, *options, env=environ, stderr=asyncio.subprocess.PIPE
     )
@@ -53,7 +55,7 @@ def test_told_to_end_it_finishes_the_visit_under_way_and_then_frees_the_lease(tm
                     await go_on.wait()
 
             server.first = first
-            async with process(server, tmp_path, "--leader-election=true") as operator:
+            async with process(server, tmp_path) as operator:
                 await held.wait()
                 operator.send_signal(signal.SIGTERM)
                 await server.put("rltrainingjobs", {**manifest(), "metadata": {"name": "late", "namespace": "team"}})
@@ -91,7 +93,7 @@ def test_watches_that_break_for_good_begin_anew_without_the_lead_being_lost(tmp_
                 return troubles.pop() if "watch" in request.query and troubles else None
 
             server.first = first
-            async with process(server, tmp_path, "--leader-election=true") as operator:
+            async with process(server, tmp_path) as operator:
                 await until(lambda: not troubles or operator.returncode is not None)
                 await server.put("rltrainingjobs", manifest())
                 await until(lambda: server.objects.get("jobs") or operator.returncode is not None)

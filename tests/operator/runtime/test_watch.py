@@ -48,7 +48,7 @@ def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Test],
                 kopf.operator(registry=handlers, settings=made, standalone=True, clusterwide=True)
             )
             try:
-                await asyncio.wait_for(test(server, cache, due), 8)
+                await test(server, cache, due)
             finally:
                 watching.cancel()
                 await asyncio.gather(watching, return_exceptions=True)
