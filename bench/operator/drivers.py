@@ -32,9 +32,12 @@ class Drivers:
         self._threads: list[threading.Thread] = []
 
     def first_words(self) -> None:
-        """Each driver says that it trains, then all of them go on with news."""
+        """Each driver says that it trains."""
         with ThreadPoolExecutor(WRITERS) as pool:
             list(pool.map(lambda job: self._report(job, 0), self._jobs))
+
+    def go_on(self) -> None:
+        """From now on all of them have news."""
         for index in range(WRITERS):
             thread = threading.Thread(target=self._go_on, args=(self._jobs[index::WRITERS],), daemon=True)
             thread.start()

@@ -136,6 +136,7 @@ class _Measuring:
             with Drivers(self._api, self._contender, self._names, self._turn.progress_seconds) as drivers:
                 drivers.first_words()
                 self._operator.settle(120, Counter())
+                drivers.go_on()
                 figures |= self._rest("progress", self._turn.steady_seconds)
                 figures["progress_reports"] = drivers.reports
         figures |= self._restart()

@@ -8,7 +8,7 @@ from rltrain_operator.render import ANNOTATION_HASH, Object
 from rltrain_operator.render.workload import KIND as WORKLOAD
 from rltrain_operator.runtime.api import Api, ApiError
 from rltrain_operator.runtime.cache import Store
-from rltrain_operator.runtime.kinds import CHILDREN, JOB, Kind, workloads
+from rltrain_operator.runtime.kinds import CHILDREN, JOB, SECRET, Kind, workloads
 
 
 class JobGone(Exception):
@@ -46,7 +46,8 @@ class Executor:
     async def carry_out(self, view: JobView, plan: Plan) -> tuple[Refusal, ...]:
         """All of the plan's actions; what the API server turned down.
 
-        Jobs are tried first without being made, so that one that is refused leaves no half of a job behind.
+        Jobs are tried first without being made, so that one that is refused leaves no half of a job behind; but for the
+        first, whose refusal leaves nothing that runs.
 
         Raises:
             JobGone: nothing is to be made any more.
@@ -65,8 +66,8 @@ class Executor:
         for change in plan.change:
             if refusal := await self._change(view, change):
                 return (refusal,)
-        for child in plan.apply:
-            if child["kind"] == JOB.name and (refusal := await self._apply(view, child, dry_run=True)):
+        for child in [child for child in plan.apply if child["kind"] == JOB.name][1:]:
+            if refusal := await self._apply(view, child, dry_run=True):
                 return (refusal,)
         for child in plan.create:
             if refusal := await self._create(view, child):
@@ -129,17 +130,21 @@ class Executor:
 
     async def _create(self, view: JobView, child: Object) -> Refusal | None:
         is_ours = bool(child["metadata"].get("ownerReferences"))
-        try:
-            there = await self.api.create(_kind(child), child)
-        except ApiError as error:
-            if error.code != 409:
-                return _refused(child, error)
-            # A claim belongs to nobody and is shared by namesakes; a Secret must be this job's own.
-            there = await self._present(view, child) if is_ours else {}
-            if is_ours and _is_foreign(view, there):
-                return Refusal(*child_key(child), 409, "it belongs to another object")
-            if child["kind"] == WORKLOAD:
-                return None
+        # Of a job that has other children it is most likely there: to ask costs the API server less than to refuse.
+        is_likely = child["kind"] == SECRET.name and bool(self.applied.get(view.uid))
+        there = await self._present(view, child) if is_likely else {}
+        if not there:
+            try:
+                there = await self.api.create(_kind(child), child)
+            except ApiError as error:
+                if error.code != 409:
+                    return _refused(child, error)
+                # A claim belongs to nobody and is shared by namesakes; a Secret must be this job's own.
+                there = await self._present(view, child) if is_ours else {}
+                if child["kind"] == WORKLOAD and not _is_foreign(view, there):
+                    return None
+        if is_ours and _is_foreign(view, there):
+            return Refusal(*child_key(child), 409, "it belongs to another object")
         if child["kind"] == WORKLOAD:
             self.workloads.see(there)  # watched, unlike the rest
             return None

@@ -34,6 +34,7 @@ EVENT: Final = Kind("Event", "", "v1", "events")
 EVENT_TO_POST: Final = Kind("Event", "events.k8s.io", "v1", "events")
 LEASE: Final = Kind("Lease", "coordination.k8s.io", "v1", "leases")
 NAMESPACE: Final = Kind("Namespace", "", "v1", "namespaces")
+SECRET: Final = Kind("Secret", "", "v1", "secrets")
 
 LISTED: Final = (
     Kind("Service", "", "v1", "services"),
@@ -46,7 +47,7 @@ LISTED: Final = (
 """Children compared with what they should be on each resync; nothing watches them."""
 
 CREATED: Final = (
-    Kind("Secret", "", "v1", "secrets"),
+    SECRET,
     Kind("PersistentVolumeClaim", "", "v1", "persistentvolumeclaims"),
 )
 """Children made once."""
