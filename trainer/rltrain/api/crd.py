@@ -183,14 +183,15 @@ def _relations(spec: Schema) -> None:
             ".autoscale",
         ),
     ]
+    # The block's own default is judged before its fields have theirs.
     spec["scheduling"]["x-kubernetes-validations"] = [
         _rule(
-            "self.gang != 'None' || !has(self.queueName)",
+            "!has(self.gang) || self.gang != 'None' || !has(self.queueName)",
             "queueName needs gang Auto, Kueue or Volcano: with None nobody keeps a queue",
             ".queueName",
         ),
         _rule(
-            "self.gang != 'Kueue' || has(self.queueName)",
+            "!has(self.gang) || self.gang != 'Kueue' || has(self.queueName)",
             "gang Kueue needs queueName, the LocalQueue of the job's namespace",
         ),
     ]
