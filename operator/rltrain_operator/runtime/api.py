@@ -22,7 +22,7 @@ from rltrain_operator.runtime.kinds import Kind
 logger = logging.getLogger(__name__)
 
 TRIES: Final = 5
-PAGE: Final = 200
+PAGE: Final = 100
 TIMEOUT_SECONDS: Final = 30.0
 WATCH_SECONDS: Final = 120
 """The server ends a watch after so long. One that it doesn't end has gone silent, and is left before liveness fails."""
