@@ -8,6 +8,7 @@ from functools import lru_cache
 from rltrain.api import names
 from rltrain.api.errors import InvalidManifest
 from rltrain.api.job import RLTrainingJob
+from rltrain_operator.plan import making_way
 from rltrain_operator.plan.accept import accept
 from rltrain_operator.plan.actions import CREATE_ONLY, Change, Plan, child_key, job_names
 from rltrain_operator.plan.backoff import with_what_is_left
@@ -66,11 +67,11 @@ def make_plan(view: JobView, seen: Observed, config: OperatorConfig, token: str)
     if head := next((each for each in own if each.role == names.HEAD and each.finished), None):
         return ended(view, seen, visit.finish(head), succeeded=head.complete)
     if view.suspended:
-        return given_back(visit, visit.suspend(problems))
-    if visit.has_former_token:
-        return visit.renew_token()
-    if visit.is_to_restart:
-        return visit.restart()
+        return given_back(visit, making_way.suspend(visit, problems))
+    if making_way.has_former_token(visit):
+        return making_way.renew_token(visit)
+    if making_way.is_to_restart(visit):
+        return making_way.restart(visit)
     if job is not None and visit.past_deadline(job):
         return ended(view, seen, visit.give_up(job), succeeded=False)
     queue = Queue(visit, config, problems)

@@ -7,6 +7,7 @@ from rltrain.api.errors import InvalidManifest
 from rltrain.api.status import ConditionType
 from rltrain_operator.plan.actions import Plan
 from rltrain_operator.plan.conditions import Verdict
+from rltrain_operator.plan.making_way import next_to_leave
 from rltrain_operator.plan.observed import ChildKey, JobView, Observed
 from rltrain_operator.plan.status import NOT_STARTED
 from rltrain_operator.plan.training import has_trained
@@ -159,7 +160,7 @@ class Queue:
             words = evicted["message"] if mine.evicted and evicted.get("message") else mine.words
         how = "The driver saves a checkpoint; the pods leave, the head's first. Then the job is queued again."
         plan = self._said(reason, words, how)
-        return replace(plan, retire=self.visit.next_to_leave)
+        return replace(plan, retire=next_to_leave(self.visit))
 
     def _missing_scheduler(self) -> Plan | None:
         job, served = self.visit.job, self.visit.seen.served

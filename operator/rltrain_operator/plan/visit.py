@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from rltrain.api import names
 from rltrain.api.errors import InvalidManifest
 from rltrain.api.job import RLTrainingJob
 from rltrain.api.status import ConditionType
@@ -77,66 +76,10 @@ class Visit:
             done = Verdict("False", "Failed", "The job failed.")
         return self._end(done, failed, leaving(self.view, self.own, failed=not head.complete))
 
-    def suspend(self, problems: InvalidManifest | None) -> Plan:
-        """No pods."""
-        steps = (self.view.status.get("checkpoint") or {}).get("envSteps")
-        later = "It starts" if steps is None else f"It goes on from the checkpoint at {steps} env steps"
-        if self.has_jobs:
-            resting = Verdict("False", "Suspending", "The driver saves a checkpoint; the pods leave, the head's first.")
-        else:
-            resting = Verdict("False", "Suspended", f"spec.suspend is true. {later} once it is false.")
-        verdicts: dict[ConditionType, Verdict] = {
-            **NOT_STARTED,
-            "Accepted": ACCEPTED if problems is None else self.accepted(problems),
-            "ClusterReady": Verdict("False", "NoPods", "The job is suspended: it has no pods."),
-            "Training": resting,
-        }
-        return replace(self.said(verdicts, starting=has_trained(self.view)), retire=self.next_to_leave)
-
     @property
     def has_jobs(self) -> bool:
         """Whether it has pods, or may have: Jobs on their way out stay to be seen until theirs are gone."""
         return any(job.owner == self.view.uid for job in self.seen.jobs)
-
-    @property
-    def is_to_restart(self) -> bool:
-        """Its pods aren't what the manifest says, and are to be: at once, or as there is nothing to lose yet."""
-        if self.job is None or not self.changed or self.seen.refusals:
-            return False
-        return self.job.spec.update_strategy == "Restart" or not has_trained(self.view)
-
-    def restart(self) -> Plan:
-        """No pods of the former manifest; those of the edited one follow once they are gone."""
-        plan = self._make_way("For the edited manifest")
-        begins = any(job.role == names.HEAD for job in plan.retire)
-        jobs = tuple(child for child in self.desired if child["kind"] == "Job")
-        return replace(plan, rehearse=jobs) if begins else plan
-
-    @property
-    def has_former_token(self) -> bool:
-        """The Secret with Ray's token was lost and made anew: a pod that came now couldn't join the others."""
-        since = self.seen.token_since
-        return since is not None and any(job.created < since for job in self.own)
-
-    def renew_token(self) -> Plan:
-        """No pods with the former token; others follow once they are gone."""
-        return self._make_way("Ray's token was lost and is another now")
-
-    def _make_way(self, why: str) -> Plan:
-        text = f"{why}: the driver saves a checkpoint, the pods leave, and the job goes on from it."
-        verdicts: dict[ConditionType, Verdict] = {
-            **NOT_STARTED,
-            "Accepted": ACCEPTED,
-            "ClusterReady": Verdict("False", "NoPods", "The pods leave for others."),
-            "Training": Verdict("False", "Restarting", text),
-        }
-        return replace(self.said(verdicts, starting=has_trained(self.view)), retire=self.next_to_leave)
-
-    @property
-    def next_to_leave(self) -> tuple[ChildJob, ...]:
-        """The head first, for its driver saves a checkpoint; then whatever serves it."""
-        heads = [job for job in self.seen.jobs if job.owner == self.view.uid and job.role == names.HEAD]
-        return self.own if not heads else tuple(job for job in self.own if job in heads)
 
     def past_deadline(self, job: RLTrainingJob) -> bool:
         left = self._startup_left(job)
