@@ -17,12 +17,6 @@ pytestmark = pytest.mark.cluster
 DRIVER: Final = Right("rltrain.dev", "rltrainingjobs/status", "patch")
 _IN_THE_WAY: Final = "whose it is, is asked where an earlier job's child has the name still"
 _VOLCANO: Final = "needed where a cluster has Volcano"
-_QUEUES: Final = (
-    *(Right(kinds.KUEUE, "workloads", verb) for verb in ("get", "list", "watch", "create", "delete")),
-    Right(kinds.KUEUE, "workloads/status", "patch"),
-    Right(kinds.KUEUE, "resourceflavors", "get"),
-    Right(kinds.PRIORITY_CLASS.group, kinds.PRIORITY_CLASS.plural, "get"),
-)
 SELDOM: Final = {
     Right("rltrain.dev", "rltrainingjobs/finalizers", "update"): (
         "asked for by the admission that guards owner references, where a cluster has it on; no request shows it"
@@ -33,7 +27,7 @@ SELDOM: Final = {
         Right(kinds.POD_GROUP.group, kinds.POD_GROUP.plural, verb): _VOLCANO
         for verb in ("get", "list", "create", "patch")
     },
-    **dict.fromkeys(_QUEUES, "needed where a cluster has Kueue"),
+    Right(kinds.KUEUE, "workloads", "get"): _IN_THE_WAY,
 }
 """Rights that a run may never make use of, and why they are granted."""
 
