@@ -169,10 +169,13 @@ class Api:
         """The object without its content, which for a Secret is none of our business."""
         return await self._request("get", kind.plural, kind.path(namespace, name), accept=_METADATA)
 
-    async def create(self, kind: Kind, made: Object, *, dry_run: bool = False) -> Object:
+    async def create(self, kind: Kind, made: Object, *, strict: bool = False, dry_run: bool = False) -> Object:
+        """Make an object; strictly, it is refused where it has fields that the API server doesn't know."""
         params = {"fieldManager": names.OPERATOR_FIELD_MANAGER}
+        if strict or dry_run:
+            params["fieldValidation"] = "Strict"
         if dry_run:
-            params |= {"dryRun": "All", "fieldValidation": "Strict"}
+            params["dryRun"] = "All"
         path = kind.path(made["metadata"]["namespace"])
         return await self._request("create", kind.plural, path, params=params, body=made)
 

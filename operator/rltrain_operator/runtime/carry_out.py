@@ -155,7 +155,7 @@ class Executor:
 
     async def _apply(self, view: JobView, child: Object, *, dry_run: bool = False) -> Refusal | None:
         try:
-            await self.api.apply(CHILDREN[child["kind"]], child, dry_run=dry_run)
+            await self._make(view, child, dry_run=dry_run)
         except ApiError as error:
             if error.code in (409, 422) and _is_foreign(view, await self._present(view, child)):
                 return Refusal(*child_key(child), 409, "it belongs to another object")
@@ -163,6 +163,18 @@ class Executor:
         if not dry_run:
             self._note(view, child)
         return None
+
+    async def _make(self, view: JobView, child: Object, *, dry_run: bool) -> None:
+        """Create what isn't known to be there: that costs the API server half of an apply."""
+        kind = CHILDREN[child["kind"]]
+        if child_key(child) not in self.applied.get(view.uid, {}):
+            try:
+                await self.api.create(kind, child, strict=True, dry_run=dry_run)
+                return
+            except ApiError as error:
+                if error.code != 409:
+                    raise
+        await self.api.apply(kind, child, dry_run=dry_run)
 
     async def _present(self, view: JobView, child: Object) -> Object:
         """The metadata of what has a child's name; empty if it is gone since."""

@@ -81,20 +81,28 @@ def seen(owner: str = UID) -> dict[str, Any]:
 def test_every_job_but_the_first_is_tried_before_anything_is_made() -> None:
     refusals, asked, executor = carry_out(Plan(create=(SECRET,), apply=(SERVICE, HEAD, ROLLOUTS)))
     assert refusals == ()
-    assert asked == ["try PATCH a-rollouts", "POST a-token", "PATCH a", "PATCH a-head", "PATCH a-rollouts"]
+    assert asked == ["try POST a-rollouts", "POST a-token", "POST a", "POST a-head", "POST a-rollouts"]
     assert executor.token_since == {UID: "now"}
 
 
 def test_job_that_is_refused_leaves_no_other_job_behind() -> None:
     refusals, asked, _ = carry_out(Plan(apply=(SERVICE, HEAD, ROLLOUTS)), refused="a-head")
     assert [refusal.name for refusal in refusals] == ["a-head"]
-    assert asked[-1] == "PATCH a-head"
+    assert asked[-1] == "POST a-head"
     refusals, asked, _ = carry_out(Plan(apply=(SERVICE, HEAD, ROLLOUTS)), refused="a-rollouts")
     assert [refusal.name for refusal in refusals] == ["a-rollouts"]
-    assert asked == ["try PATCH a-rollouts"]
+    assert asked == ["try POST a-rollouts"]
 
 
 KNOWN = {("Service", "a"): "h"}
+
+
+def test_child_that_is_there_is_applied_for_it_may_hold_what_others_have_set() -> None:
+    _, asked, _ = carry_out(Plan(apply=(SERVICE,)), applied={("Service", "a"): "of an earlier release"})
+    assert asked == ["PATCH a"]
+    _, asked, executor = carry_out(Plan(apply=(SERVICE,)), there=SERVICE)
+    assert asked == ["POST a", "PATCH a"]
+    assert executor.applied[UID] == KNOWN
 
 
 def test_secret_of_a_job_that_has_other_children_is_looked_for_not_written() -> None:

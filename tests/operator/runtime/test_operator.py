@@ -50,7 +50,7 @@ def test_told_to_end_it_finishes_the_visit_under_way_and_then_frees_the_lease(tm
             held, go_on = asyncio.Event(), asyncio.Event()
 
             async def first(request: web.Request) -> None:
-                if request.method == "PATCH" and request.path.endswith("/services/cartpole"):
+                if request.method == "POST" and request.path.endswith("/services"):
                     held.set()
                     await go_on.wait()
 
