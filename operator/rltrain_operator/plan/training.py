@@ -4,6 +4,7 @@ from rltrain.api import names
 from rltrain_operator.plan.conditions import Verdict
 from rltrain_operator.plan.observed import ChildJob, JobView
 from rltrain_operator.plan.status import NOT_STARTED
+from rltrain_operator.plan.times import to_time
 
 _LEFT = ("Suspending", "Suspended", "Restarting", "Queued", "Preempted", "Evicted", "Resuming")
 """Reasons of a head that was told to leave, and wasn't lost."""
@@ -21,7 +22,7 @@ def training(view: JobView, jobs: tuple[ChildJob, ...]) -> Verdict:
     """The Training condition of a job that isn't finished. No message holds a number that keeps changing."""
     head = next((job for job in jobs if job.role == names.HEAD), None)
     head_ready = head is not None and head.count("ready") > 0
-    phase = view.progress.get("phase")
+    phase = None if _is_of_a_former_head(view, head) else view.progress.get("phase")
     if phase == "Finished":
         # The head's pod ends a moment before its Job is complete: nothing was lost.
         return Verdict("True", "Finishing", "The driver is done; its pod is leaving.")
@@ -37,3 +38,9 @@ def training(view: JobView, jobs: tuple[ChildJob, ...]) -> Verdict:
     if phase == "Starting" or head_ready:
         return Verdict("False", "Starting", "The driver is starting.")
     return NOT_STARTED["Training"]
+
+
+def _is_of_a_former_head(view: JobView, head: ChildJob | None) -> bool:
+    """The driver's last report is older than the head's Job: after a resume, or a restart for an edit."""
+    told = view.progress.get("updatedAt")
+    return told is not None and head is not None and to_time(told) < head.created

@@ -127,3 +127,16 @@ def test_another_jobs_children_are_left_alone() -> None:
     assert plan.retire == plan.delete == ()
     assert UID not in {job.owner for job in namesakes}
     assert world.said("Training") == ("False", "Suspended")
+
+
+def test_what_a_former_head_reported_says_nothing_of_the_next() -> None:
+    world = training_world()
+    world.edit(suspend=True)
+    world.visit()
+    world.edit(suspend=False)
+    world.report(progress={"phase": "Training", "attempt": 1, "updatedAt": "2026-11-30T11:59:59Z"})
+    world.visit(*ready_jobs())
+    assert world.said("Training") == ("False", "Resuming"), "its Job was made at 12:00"
+    world.report(progress={"phase": "Training", "attempt": 2, "updatedAt": "2026-11-30T12:00:05Z"})
+    world.visit(*ready_jobs(), after=5)
+    assert world.said("Training") == ("True", "Training")
