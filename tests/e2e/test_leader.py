@@ -69,7 +69,6 @@ def hand_over(two: Operator, kube: Kube, images: Images, name: str, timeout: flo
         return condition(kube.job(name), "Succeeded") == "True"
 
     kube.wait(f"{name} Succeeded", finished, timeout)
-    assert leaders(two) == [leader(two)]
 
 
 def test_a_leader_that_is_deleted_hands_over_and_one_that_is_killed_is_followed(
@@ -81,13 +80,29 @@ def test_a_leader_that_is_deleted_hands_over_and_one_that_is_killed_is_followed(
         two.kube.delete("pod", was, *how)
         hand_over(two, shared, images, name, 90)
 
-        assert leader(two) != was
+        assert leaders(two) == [leader(two)] != [was]
         assert lease(two)["leaseTransitions"] == transitions + 1
         two.settle()
     told = metrics(two, leader(two))
     assert 'rltrain_jobs{state="Succeeded"}' in told, "jobs are counted"
     assert 'rltrain_api_requests_total{code="200",resource="rltrainingjobs/status",verb="patch"}' in told
     assert 'rltrain_reconcile_errors_total{cause="unexpected"} 0.0' in told
+    assert children(shared, "before") == before
+
+
+def test_a_rollout_of_both_hands_over_between_pods_that_are_ready(
+    two: Operator, shared: Kube, before: dict[str, str], images: Images
+) -> None:
+    was = {pod["metadata"]["name"] for pod in two.pods()}
+
+    two.kube.kubectl("rollout", "restart", f"deployment/{RELEASE}")
+    hand_over(two, shared, images, "in-rollout", 90)
+    two.settle()
+    hand_over(two, shared, images, "after-rollout", 90)
+
+    assert leaders(two) == [leader(two)]
+    assert leader(two) not in was
+    assert len(two.pods()) == 2
     assert children(shared, "before") == before
 
 
@@ -102,8 +117,9 @@ def test_a_leader_whose_lease_is_taken_ends_and_the_taker_is_followed_once_it_is
     def ended() -> bool:
         return was not in leaders(two)
 
-    shared.wait("it acts no more", ended, 10)
+    shared.wait("it acts no more", ended, 30)
     hand_over(two, shared, images, "after-theft", 90)
+    assert leaders(two) == [leader(two)]
     assert lease(two)["leaseTransitions"] == transitions + 2
     assert two.restarts() == 1, "the leader left by itself, in its own pod"
     assert children(shared, "before") == before
