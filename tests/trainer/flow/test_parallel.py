@@ -12,6 +12,7 @@ from rltrain.flow import (
     ActorFailed,
     ActorLost,
     Backend,
+    Future,
     LocalIterator,
     MetricsContext,
     ParallelIterator,
@@ -72,6 +73,23 @@ def test_gather_async_brings_each_shards_items_in_its_order_and_tells_their_sour
     for index in (1, 2):
         own = [item for actor, item in pairs if actor.index == index]
         assert own == [10 * index + n for n in range(1, len(own) + 1)]
+
+
+def test_word_of_a_later_item_that_comes_first_changes_no_order(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not backend.parallel:
+        return
+    wait = backend.wait
+
+    def backwards(futures: Sequence[Future], timeout: float) -> list[Future]:
+        found: Sequence[Future] = []
+        while len(found) < len(futures):
+            found = wait(futures, 1.0)
+        return list(reversed(found))
+
+    monkeypatch.setattr(backend, "wait", backwards)
+    assert items(numbers(Team(backend, 1)).gather_async(num_async=3), 9) == [*range(11, 20)]
 
 
 def test_gather_async_waits_once_when_nothing_is_there_and_loses_no_result_in_flight(backend: Backend) -> None:

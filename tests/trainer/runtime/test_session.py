@@ -16,5 +16,5 @@ def report_interval(_: _Member) -> str | None:
 
 
 def test_no_process_reports_each_call_to_rays_control_store_which_would_keep_them_all(ray_backend: RayBackend) -> None:
-    actor = ray_backend.create(_Member, role="workers", index=0)
+    actor = ray_backend.create(_Member, role="workers", index=1)
     assert ray_backend.result(actor.apply(report_interval)) == "0", "Ray's word for never"

@@ -157,7 +157,7 @@ class ParallelIterator(Generic[T]):
         if not backend.parallel:
             return self._take_turns(f"{name}/turn")
         flying: list[Future] = []
-        ready: deque[Future] = deque()  # of those, as far as is known: asking costs more than an item
+        ready: deque[Actor] = deque()  # once for each item that is known to be there: asking costs more than an item
 
         def refill() -> None:
             self._shards.refresh()
@@ -168,10 +168,12 @@ class ParallelIterator(Generic[T]):
         def pull() -> T | Signal:
             refill()
             if not ready and flying:
-                ready.extend(backend.wait(flying, 0.0))
+                ready.extend(future.actor for future in backend.wait(flying, 0.0))
             if not ready:
                 return NOT_READY
-            future = ready.popleft()
+            # An actor works in order, but word of its second item may be here before that of its first.
+            actor = ready.popleft()
+            future = next(each for each in flying if each.actor is actor)
             flying.remove(future)
             try:
                 item: T = backend.result(future)
