@@ -62,7 +62,7 @@ class Scene:
             job["status"].get("state") == "Training"
             and condition(job, "ClusterReady") == "True"
             and now.get("workersHealthy") == now.get("workersWanted") != 0
-            and sorted(map(place_of, self.kube.pods(name))) == sorted(wanted)
+            and sorted(place_of(pod) for pod in self.kube.pods(name) if lives(pod)) == sorted(wanted)
         )
 
     def steps(self, name: str) -> int:
@@ -123,6 +123,11 @@ class Scene:
             },
         }
         self.kube.apply(volume, claim)
+
+
+def lives(pod: Object) -> bool:
+    """A head's Job keeps its failed pods."""
+    return pod["status"]["phase"] not in ("Failed", "Succeeded")
 
 
 def place_of(pod: Object) -> tuple[str, int]:

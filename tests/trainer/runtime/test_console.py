@@ -59,6 +59,7 @@ def test_criteria_hold_in_their_order() -> None:
     limits = RunPolicy(active_deadline_seconds=5)
     assert reached(stop, limits, Standing(99, 4.9, 9.9)) is None
     assert reached(stop, limits, Standing(100, 9.0, 10.0)) == "episode_return_mean"
+    assert reached(stop, limits, Standing(99, 4.0, 10.0, smooth=False)) is None, "a lucky episode or two"
     assert reached(stop, limits, Standing(100, 9.0, None)) == "env_steps"
     assert reached(stop, limits, Standing(0, 5.0, None)) == "time_s"
     assert reached(Stop(env_steps=100), limits, Standing(0, 5.0, None)) == "deadline"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rltrain.runtime.doubts import doubts
+from rltrain.api.doubts import doubts
 from trainer.runtime.runs import APEX, CQL, DDPPO, DQN, job
 
 
@@ -47,3 +47,9 @@ def test_a_run_that_ends_before_its_first_evaluation_is_doubted() -> None:
     (told,) = doubts(job(DQN, stop={"envSteps": 299}, config=config))
     assert "after 300 steps" in told
     assert doubts(job(DQN, stop={"envSteps": 300}, config=config)) == []
+
+
+def test_replay_pods_without_a_shard_are_doubted() -> None:
+    (told,) = doubts(job(APEX, replay={"replicas": 5}))
+    assert told.startswith("3 of 5 replay pods will hold no shard")
+    assert doubts(job(APEX, replay={"replicas": 2})) == []

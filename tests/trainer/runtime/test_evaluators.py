@@ -64,7 +64,7 @@ def test_an_evaluation_comes_with_every_so_many_reports_and_the_last_one_is_in_t
     config = {**EVALUATED, "evaluation_interval": 2}
     outcome = run_serially(job(DQN, config=config, stop={"envSteps": 800}), tmp_path / "run")
     with_one = ["evaluation" in line for line in results(tmp_path / "run")]
-    assert with_one == [False, True, False, True, False, False]  # the last line is the end's
+    assert with_one == [False, True, False, True, False, True]  # the last line is the end's
     assert outcome.evaluation_return_mean == evaluations(tmp_path / "run")[-1]["episode_return_mean"]
 
 

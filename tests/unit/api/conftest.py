@@ -14,7 +14,7 @@ metadata: {name: cartpole}
 spec:
   plan: %s
   env: {id: CartPole-v1}
-  stop: {envSteps: 1000}
+  stop: {envSteps: 2000}
 """
 
 

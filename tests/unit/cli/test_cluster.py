@@ -116,7 +116,7 @@ def test_submit_applies_only_what_was_written_and_is_strict(rltrain: Command, ap
     assert body["spec"] == {
         "plan": "DQN",
         "env": {"id": "CartPole-v1"},
-        "stop": {"envSteps": 1000},
+        "stop": {"envSteps": 2000},
         "config": {"lr": 1e-3},
         "seed": 3,
     }

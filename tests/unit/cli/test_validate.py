@@ -93,8 +93,21 @@ def test_machines_get_problems_as_json(rltrain: Command, good: Path, bad: Path) 
 
     assert done.code == 2
     first, second = json.loads(done.out)
-    assert first == {"file": str(good), "valid": True, "jobs": ["cartpole"], "problems": [], "others": []}
+    assert first == {
+        "file": str(good),
+        "valid": True,
+        "jobs": ["cartpole"],
+        "problems": [],
+        "warnings": [],
+        "others": [],
+    }
     assert second["valid"] is False
     problem = second["problems"][0]
     assert (problem["path"], problem["line"], problem["column"]) == ("spec.learning_rate", 8, 3)
     assert "spec.config.lr" in problem["hint"]
+
+
+def test_what_is_hardly_meant_is_warned_of(rltrain: Command, good: Path) -> None:
+    done = rltrain("validate", good, "--set", "stop.envSteps=500")
+    assert done.code == 0
+    assert "warning: cartpole: nothing will be learnt: stop.envSteps (500)" in done.err

@@ -28,7 +28,7 @@ class Stop(Model):
     """Training ends as soon as one of these is reached; at least one is needed."""
 
     episode_return_mean: float | None = None
-    """Mean return of the smoothing window's episodes."""
+    """Mean return of the smoothing window's episodes, once there are `config.metrics_num_episodes_for_smoothing`."""
     evaluation_return_mean: float | None = None
     """Mean return of an evaluation's episodes; needs `config.evaluation_interval`."""
     env_steps: PositiveInt | None = None

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from rltrain.api import names
+from rltrain.api.doubts import doubts
 from rltrain.api.errors import InvalidInput, InvalidManifest, Problem
 from rltrain.api.load import Manifests, load_all
 from rltrain.cli.options import Json, Overrides
@@ -20,7 +21,7 @@ def validate(
     set_: Overrides = None,
     output: Json = None,
 ) -> None:
-    """Check all jobs of some manifests and tell everything that is wrong with them."""
+    """Check all jobs of some manifests and tell everything that is wrong with them, or hardly meant."""
     looked = [(file, _look(file, set_ or [])) for file in files]
     if output == "json":
         typer.echo(json.dumps([_report(file, found) for file, found in looked], indent=2))
@@ -44,14 +45,25 @@ def _tell(found: Manifests | InvalidInput) -> None:
         return
     for other in found.others:
         typer.echo(f"{found.source}:{other}", err=True)
+    for loaded in found.jobs:
+        for doubt in doubts(loaded.job):
+            typer.echo(f"{found.source}: warning: {loaded.job.metadata.name}: {doubt}", err=True)
     several = f" ({len(found.jobs)} jobs)" if len(found.jobs) > 1 else ""
     typer.echo(f"{found.source}: valid{several}")
 
 
 def _report(file: Path, found: Manifests | InvalidInput) -> dict[str, Any]:
-    report: dict[str, Any] = {"file": str(file), "valid": True, "jobs": [], "problems": [], "others": []}
+    report: dict[str, Any] = {
+        "file": str(file),
+        "valid": True,
+        "jobs": [],
+        "problems": [],
+        "warnings": [],
+        "others": [],
+    }
     if isinstance(found, Manifests):
         jobs = [loaded.job.metadata.name for loaded in found.jobs]
-        return {**report, "jobs": jobs, "others": [asdict(other) for other in found.others]}
+        warnings = [f"{loaded.job.metadata.name}: {doubt}" for loaded in found.jobs for doubt in doubts(loaded.job)]
+        return {**report, "jobs": jobs, "warnings": warnings, "others": [asdict(other) for other in found.others]}
     problems = found.problems if isinstance(found, InvalidManifest) else (Problem("", str(found)),)
     return {**report, "valid": False, "problems": [asdict(problem) for problem in problems]}

@@ -68,7 +68,7 @@ def frames_a_second(env: EnvSpec) -> float:
         frame_of(made)
         return float(made.metadata.get("render_fps") or _FPS)
     except (Exception, SystemExit) as error:
-        raise InvalidInput(f"environment {env.id!r} can't be filmed: {error}") from error
+        raise InvalidInput(f"environment {env.id!r} can't be filmed: {str(error) or type(error).__name__}") from error
     finally:
         made.close()
 

@@ -13,6 +13,7 @@ class Standing(NamedTuple):
     Attributes:
         time_s: seconds of training.
         steps_per_second: at present; trained ones where nothing is sampled.
+        smooth: the mean return is that of a whole smoothing window.
     """
 
     env_steps: int
@@ -21,12 +22,14 @@ class Standing(NamedTuple):
     steps_per_second: float | None = None
     trained_steps: int = 0
     evaluation_return_mean: float | None = None
+    smooth: bool = True
 
 
 def reached(stop: Stop, policy: RunPolicy, now: Standing) -> StopReason | None:
     """The first criterion that holds; the return before the budgets, a used-up budget before the deadline."""
     if (
         stop.episode_return_mean is not None
+        and now.smooth
         and now.episode_return_mean is not None
         and now.episode_return_mean >= stop.episode_return_mean
     ):

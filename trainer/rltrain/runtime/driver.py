@@ -21,7 +21,7 @@ from rltrain.runtime.checkpoint import Checkpoint
 from rltrain.runtime.clocks import StepClock, WallClock
 from rltrain.runtime.criteria import Standing, eta_seconds, reached
 from rltrain.runtime.evaluation import learned_weights
-from rltrain.runtime.evaluators import Evaluation
+from rltrain.runtime.evaluators import Evaluation, Evaluators
 from rltrain.runtime.interrupts import Interrupts
 from rltrain.runtime.mounted import MountedManifest
 from rltrain.runtime.observers import Observers
@@ -183,11 +183,14 @@ class Driver:
             return None
         ended = self._judged(evaluators.poll())
         if evaluators.due():
-            saved = self._saver.save_candidate(training)
-            weights = training.newest_weights() if saved is None else learned_weights(saved)
-            if weights is not None:
-                evaluators.begin(weights, None if saved is None else saved.summary)
+            self._begin_evaluation(training, evaluators)
         return self._judged(evaluators.poll()) or ended
+
+    def _begin_evaluation(self, training: Training, evaluators: Evaluators) -> None:
+        saved = self._saver.save_candidate(training)
+        weights = training.newest_weights() if saved is None else learned_weights(saved)
+        if weights is not None:
+            evaluators.begin(weights, None if saved is None else saved.summary)
 
     def _judged(self, evaluation: Evaluation | None) -> Evaluation | None:
         if evaluation is not None:
@@ -196,10 +199,22 @@ class Driver:
         return evaluation
 
     def _last_evaluation(self, training: Training) -> Evaluation | None:
-        """One that is under way when training ends would be lost: it is waited for, but not for ever."""
+        """One that is under way when training ends, and one of the last weights where the last report makes it due.
+
+        They are waited for, but not for ever.
+        """
         evaluators = training.evaluators
+        if evaluators is None:
+            return None
         deadline = time.monotonic() + EVALUATION_SECONDS
-        while evaluators is not None and not self._interrupts.asked:
+        last = self._awaited(evaluators, deadline)
+        if evaluators.due(reports_more=1) and (self._evaluated is None or self._evaluated.steps < self._metrics.steps):
+            self._begin_evaluation(training, evaluators)
+            last = self._awaited(evaluators, deadline) or last
+        return last
+
+    def _awaited(self, evaluators: Evaluators, deadline: float) -> Evaluation | None:
+        while not self._interrupts.asked:
             evaluation = self._judged(evaluators.poll())
             pending = evaluators.pending()
             if evaluation is not None or not pending or time.monotonic() >= deadline:
@@ -241,7 +256,15 @@ class Driver:
         metrics = self._metrics
         sampled, trained = metrics.counters[STEPS_SAMPLED], metrics.counters[STEPS_TRAINED]
         evaluated = None if self._evaluated is None else self._evaluated.scores.episode_return_mean
-        return Standing(sampled, metrics.clock(), metrics.episode_return_mean, self._speed, trained, evaluated)
+        return Standing(
+            sampled,
+            metrics.clock(),
+            metrics.episode_return_mean,
+            self._speed,
+            trained,
+            evaluated,
+            smooth=len(metrics.episode_returns) >= metrics.window,
+        )
 
     def _outcome(self, reason: StopReason) -> RunResult:
         standing, checkpoint, best = self._standing(), self._saver.newest, self._saver.best

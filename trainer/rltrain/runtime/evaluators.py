@@ -107,10 +107,14 @@ class Evaluators:
         self._live: dict[int, Actor] = {}
         self._running: _Running | None = None
 
-    def due(self) -> bool:
-        """Whether an evaluation can and should begin: one at a time, and none before somebody is there to play."""
+    def due(self, reports_more: int = 0) -> bool:
+        """Whether an evaluation can and should begin: one at a time, and none before somebody is there to play.
+
+        Args:
+            reports_more: that are about to be made.
+        """
         counters = get_metrics().counters
-        if self._running is not None or counters[REPORTS] - counters[_LAST] < self._interval:
+        if self._running is not None or counters[REPORTS] + reports_more - counters[_LAST] < self._interval:
             return False
         self._take_in()
         return bool(self._live)

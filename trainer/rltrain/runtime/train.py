@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
+from rltrain.api.doubts import doubts
 from rltrain.api.errors import RltrainError
 from rltrain.api.job import RLTrainingJob
 from rltrain.api.resolve import resolved
@@ -12,7 +13,6 @@ from rltrain.flow import Backend
 from rltrain.runtime.checkpoint import Checkpoint
 from rltrain.runtime.checkpoint_store import find_checkpoint
 from rltrain.runtime.differences import differences
-from rltrain.runtime.doubts import doubts
 from rltrain.runtime.driver import Driver
 from rltrain.runtime.interrupts import Interrupts
 from rltrain.runtime.mounted import MountedManifest

@@ -1,9 +1,9 @@
 """What a manifest may well say, but its author will hardly have meant. Pure."""
 
-from rltrain.api.config import CQLConfig, ReplayConfig
+from rltrain.api import names
+from rltrain.api.config import ApexConfig, CQLConfig, ReplayConfig
 from rltrain.api.job import RLTrainingJob
 from rltrain.api.roles import RolloutsRole
-from rltrain.runtime.roles import replicas_of, workers_role
 
 
 def doubts(job: RLTrainingJob, cores: int | None = None) -> list[str]:
@@ -31,11 +31,17 @@ def doubts(job: RLTrainingJob, cores: int | None = None) -> list[str]:
             f"nothing will be evaluated: the first evaluation, after {first:,} steps (config.evaluation_interval x "
             f"config.timesteps_per_iteration), comes after stop.envSteps ({stop.env_steps:,})"
         )
-    role = workers_role(job)
-    wanted = replicas_of(role)
+    name = names.WORKERS if job.spec.base == "DDPPO" else names.ROLLOUTS
+    role = getattr(job.spec, name, None)
+    wanted = getattr(role, "replicas", 0)
     if cores is not None and isinstance(role, RolloutsRole) and role.autoscale:
         found.append(f"rollouts.autoscale is for a cluster: on one machine the run keeps {wanted} workers")
     if cores is not None and wanted > 2 * cores:
-        block = "workers" if job.spec.base == "DDPPO" else "rollouts"
-        found.append(f"{wanted} workers will share {cores} processors: lower {block}.replicas")
+        found.append(f"{wanted} workers will share {cores} processors: lower {name}.replicas")
+    pods = getattr(getattr(job.spec, names.REPLAY, None), "replicas", 0)
+    if isinstance(config, ApexConfig) and pods > config.optimizer.num_replay_buffer_shards:
+        found.append(
+            f"{pods - config.optimizer.num_replay_buffer_shards} of {pods} replay pods will hold no shard: lower "
+            "replay.replicas, or raise config.optimizer.num_replay_buffer_shards"
+        )
     return found
