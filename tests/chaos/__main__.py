@@ -17,6 +17,22 @@ from e2e.kube import ROOT, Kube, progress
 from testbed import node
 
 HEAL_SECONDS = 300.0
+PACE_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Before:
+    """A job as a fault finds it.
+
+    Attributes:
+        attempt: which start of its driver trains.
+        steps: env steps.
+        pace: of them in a second.
+    """
+
+    attempt: int
+    steps: int
+    pace: float
 
 
 @dataclass(frozen=True)
@@ -26,7 +42,8 @@ class Outcome:
     Attributes:
         fault, healer: which, and what is to heal it.
         seconds: from the strike's end until all jobs trained again, whole.
-        lost_seconds: the most training that a job had to do again, in seconds of its own pace before.
+        lost_seconds: the most training that a job had to do again, in seconds of its own pace before; not measured over
+            several faults.
         trouble: what didn't heal; empty if all did.
     """
 
@@ -87,22 +104,20 @@ def prepared() -> Iterator[Scene]:
 
 def alone(scene: Scene, fault: Fault) -> Outcome:
     """Strike once, and wait until all is well."""
-    paces = measured(scene)
-    before = {name: scene.steps(name) for name in JOBS}
+    before = measured(scene)
     try:
         fault.strike(scene)
         struck = time.monotonic()
-        lost = healed(scene, before)
+        healed(scene, before)
     except (AssertionError, Unhealed) as error:
         return Outcome(fault.name, fault.healer, 0.0, 0.0, str(error)[:500])
     seconds = time.monotonic() - struck
-    return Outcome(fault.name, fault.healer, seconds, max(lost[name] / max(paces[name], 1.0) for name in JOBS))
+    return Outcome(fault.name, fault.healer, seconds, max(done_again(scene, name, before[name]) for name in JOBS))
 
 
 def storm(scene: Scene, seconds: float, rng: random.Random) -> Outcome:
     """Faults at random, each before the last has healed, for a while; then wait until all is well."""
-    paces = measured(scene)
-    before = {name: scene.steps(name) for name in JOBS}
+    before = measured(scene)
     struck = []
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -117,27 +132,37 @@ def storm(scene: Scene, seconds: float, rng: random.Random) -> Outcome:
         time.sleep(rng.uniform(0, 15))
     healing = time.monotonic()
     try:
-        lost = healed(scene, before)
+        healed(scene, before)
     except Unhealed as error:
         return Outcome(f"{len(struck)} at random", "all of these", 0.0, 0.0, str(error)[:500])
-    taken = time.monotonic() - healing
-    return Outcome(f"{len(struck)} at random", "all of these", taken, max(lost[n] / max(paces[n], 1.0) for n in JOBS))
+    return Outcome(f"{len(struck)} at random", "all of these", time.monotonic() - healing, 0.0)
 
 
-def measured(scene: Scene) -> dict[str, float]:
-    """Env steps a second of each job."""
-    return {name: float(progress(scene.kube.job(name)).get("stepsPerSecond") or 0.0) for name in JOBS}
-
-
-def healed(scene: Scene, before: dict[str, int]) -> dict[str, int]:
-    """Wait until every job is whole and past where it was; env steps that each had to do again."""
-    scene.wait("every job trains, whole", scene.whole, HEAL_SECONDS)
-    scene.wait("every job gets further", lambda: all(scene.steps(name) > before[name] for name in JOBS), HEAL_SECONDS)
-    lost = {}
+def measured(scene: Scene) -> dict[str, Before]:
+    """Every job, over a few seconds."""
+    first = {name: scene.steps(name) for name in JOBS}
+    time.sleep(PACE_SECONDS)
+    found = {}
     for name in JOBS:
-        from_steps = progress(scene.kube.job(name)).get("resumedFromSteps")
-        lost[name] = 0 if from_steps is None else max(before[name] - int(from_steps), 0)
-    return lost
+        now = progress(scene.kube.job(name))
+        steps = int(now["envSteps"])
+        found[name] = Before(int(now["attempt"]), steps, max(steps - first[name], 1) / PACE_SECONDS)
+    return found
+
+
+def healed(scene: Scene, before: dict[str, Before]) -> None:
+    """Wait until every job is whole and past where it was."""
+    scene.wait("every job trains, whole", scene.whole, HEAL_SECONDS)
+    further = "every job gets further"
+    scene.wait(further, lambda: all(scene.steps(name) > before[name].steps for name in JOBS), HEAL_SECONDS)
+
+
+def done_again(scene: Scene, name: str, before: Before) -> float:
+    """Seconds of a job's former pace by which its driver fell back, if another start of it trains now."""
+    now = progress(scene.kube.job(name))
+    if now["attempt"] == before.attempt:
+        return 0.0
+    return max(before.steps - int(now.get("resumedFromSteps") or 0), 0) / before.pace
 
 
 def tell(outcome: Outcome) -> Outcome:

@@ -80,14 +80,21 @@ def wait_for_head(pod: Pod) -> str | None:
 
 def watch(
     pod: Pod, child: "subprocess.Popen[bytes]", address: str
-) -> Literal["finished", "Ray has ended", "the head is gone", "the head has moved"]:
+) -> Literal["finished", "Ray has ended", "its raylet is gone", "the head is gone", "the head has moved"]:
     """Wait until this membership is over, and say why."""
-    refused = moved = 0
+    refused = moved = silent = 0
+    joined = False
     while True:
         if pod.finished_flag.exists():
             return "finished"
         if child.poll() is not None:
             return "Ray has ended"
+        # A raylet whose agents have died ends by SIGTERM, which `ray start --block` takes for a wish and stays.
+        here = answers(pod.ip, pod.node_manager_port)
+        joined = joined or here
+        silent = silent + 1 if joined and not here else 0
+        if silent >= REFUSALS:
+            return "its raylet is gone"
         refused = 0 if answers(address, pod.gcs_port) else refused + 1
         # No answer from the name service says nothing about the head.
         moved = moved + 1 if resolve(pod.head) not in (address, None) else 0

@@ -78,6 +78,11 @@ class Pod:
             ) from error
 
     @property
+    def node_manager_port(self) -> int:
+        """Of this pod's own raylet."""
+        return self.ports["RLTRAIN_NODE_MANAGER_PORT"]
+
+    @property
     def gcs_port(self) -> int:
         """Of the head's control store."""
         return self.ports["RLTRAIN_GCS_PORT"]
