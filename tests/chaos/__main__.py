@@ -12,7 +12,7 @@ from pathlib import Path
 
 from chaos.faults import FAULTS, Fault
 from chaos.scene import CHECKPOINT_SECONDS, JOBS, Scene, Unhealed
-from e2e.installation import NAMESPACE, RELEASE, Images, Operator, helm
+from e2e.installation import NAMESPACE, RELEASE, Images, Operator, helm, wait_installed
 from e2e.kube import ROOT, Kube, progress
 from testbed import node
 
@@ -83,11 +83,7 @@ def prepared() -> Iterator[Scene]:
     machine = node.recorded()
     assert machine is not None, "no cluster: make cluster"
     images = Images(**json.loads((ROOT / ".cluster/images.json").read_text()))
-    helm(
-        *("upgrade", "--install", RELEASE, str(ROOT / "charts/rltrain"), "--namespace", NAMESPACE),
-        *("--create-namespace", "--wait", "--timeout", "180s", "--set", "replicas=2"),
-        *("--set", f"image.reference={images.operator},trainerImage.reference={images.trainer}"),
-    )
+    wait_installed(images, "--set=replicas=2")
     kube = Kube("chaos")
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": kube.namespace, "labels": labels}})

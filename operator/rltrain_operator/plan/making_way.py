@@ -9,7 +9,7 @@ from rltrain_operator.plan.actions import Plan
 from rltrain_operator.plan.conditions import Verdict
 from rltrain_operator.plan.observed import ChildJob
 from rltrain_operator.plan.status import NOT_STARTED
-from rltrain_operator.plan.training import has_trained
+from rltrain_operator.plan.training import has_trained, next_start
 from rltrain_operator.plan.visit import ACCEPTED, Visit
 
 
@@ -21,8 +21,7 @@ def next_to_leave(visit: Visit) -> tuple[ChildJob, ...]:
 
 def suspend(visit: Visit, problems: InvalidManifest | None) -> Plan:
     """No pods until `suspend` is false again."""
-    steps = (visit.view.status.get("checkpoint") or {}).get("envSteps")
-    later = "It starts" if steps is None else f"It goes on from the checkpoint at {steps} env steps"
+    later = next_start(visit.view)
     if visit.has_jobs:
         resting = Verdict("False", "Suspending", "The driver saves a checkpoint; the pods leave, the head's first.")
     else:

@@ -8,9 +8,10 @@ from typing import Any
 
 from rltrain.api import names
 from rltrain.api.seen import Object, SeenJob
+from rltrain_operator.plan.child import Child
 from rltrain_operator.plan.times import to_time
 from rltrain_operator.plan.workload import Workload
-from rltrain_operator.render import ANNOTATION_MANIFEST, NONE_SERVED, Served
+from rltrain_operator.render import NONE_SERVED, Served
 
 ChildKey = tuple[str, str]
 """Kind and name of a child, in its job's namespace."""
@@ -77,41 +78,16 @@ class JobView(SeenJob):
 
 
 @dataclass(frozen=True)
-class ChildJob:
+class ChildJob(Child):
     """A Job that carries the name of one of ours."""
-
-    raw: Object
-
-    @property
-    def name(self) -> str:
-        return str(self.raw["metadata"]["name"])
-
-    @property
-    def uid(self) -> str:
-        return str(self.raw["metadata"]["uid"])
 
     @property
     def role(self) -> str:
         return str(self.raw["metadata"].get("labels", {}).get(names.LABEL_ROLE, ""))
 
     @property
-    def owner(self) -> str | None:
-        """UID of the controlling object."""
-        owners = self.raw["metadata"].get("ownerReferences", [])
-        return next((str(owner["uid"]) for owner in owners if owner.get("controller")), None)
-
-    @property
-    def deleting(self) -> bool:
-        return "deletionTimestamp" in self.raw["metadata"]
-
-    @property
     def created(self) -> datetime:
         return to_time(self.raw["metadata"]["creationTimestamp"])
-
-    @property
-    def manifest_hash(self) -> str | None:
-        found = self.raw["metadata"].get("annotations", {}).get(ANNOTATION_MANIFEST)
-        return None if found is None else str(found)
 
     @property
     def desired(self) -> int:

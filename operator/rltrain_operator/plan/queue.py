@@ -10,7 +10,7 @@ from rltrain_operator.plan.conditions import Verdict
 from rltrain_operator.plan.making_way import next_to_leave
 from rltrain_operator.plan.observed import ChildKey, JobView, Observed
 from rltrain_operator.plan.status import NOT_STARTED
-from rltrain_operator.plan.training import has_trained
+from rltrain_operator.plan.training import has_trained, next_start
 from rltrain_operator.plan.visit import Visit
 from rltrain_operator.plan.workload import Said, Told, Workload, tell
 from rltrain_operator.render import Object, OperatorConfig, manifest_hash
@@ -226,8 +226,7 @@ class Queue:
 
     def _said(self, reason: str, words: str, how: str | None = None) -> Plan:
         view = self.visit.view
-        steps = (view.status.get("checkpoint") or {}).get("envSteps")
-        later = "It starts" if steps is None else f"It goes on from the checkpoint at {steps} env steps"
+        later = next_start(view)
         next_ = Verdict("False", "Queued", f"The job has no pods yet. {later} once it is admitted.")
         verdicts: dict[ConditionType, Verdict] = {
             **NOT_STARTED,

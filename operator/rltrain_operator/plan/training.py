@@ -18,6 +18,12 @@ def has_trained(view: JobView) -> bool:
     return condition.get("status") == "True" or condition.get("reason") == "Recovering"
 
 
+def next_start(view: JobView) -> str:
+    """Where a job without pods begins or goes on, as the first words of a sentence."""
+    steps = (view.status.get("checkpoint") or {}).get("envSteps")
+    return "It starts" if steps is None else f"It goes on from the checkpoint at {steps} env steps"
+
+
 def training(view: JobView, jobs: tuple[ChildJob, ...]) -> Verdict:
     """The Training condition of a job that isn't finished. No message holds a number that keeps changing."""
     head = next((job for job in jobs if job.role == names.HEAD), None)

@@ -4,41 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from rltrain_operator.plan.child import Child
 from rltrain_operator.plan.times import to_text
-from rltrain_operator.render import ANNOTATION_MANIFEST, Object
+from rltrain_operator.render import Object
 
 LONGEST = 1024
 """Characters of a condition's message that Kueue takes."""
 
 
 @dataclass(frozen=True)
-class Workload:
+class Workload(Child):
     """One Workload."""
-
-    raw: Object
-
-    @property
-    def name(self) -> str:
-        return str(self.raw["metadata"]["name"])
-
-    @property
-    def uid(self) -> str:
-        return str(self.raw["metadata"]["uid"])
-
-    @property
-    def owner(self) -> str | None:
-        """UID of the controlling object."""
-        owners = self.raw["metadata"].get("ownerReferences", [])
-        return next((str(owner["uid"]) for owner in owners if owner.get("controller")), None)
-
-    @property
-    def deleting(self) -> bool:
-        return "deletionTimestamp" in self.raw["metadata"]
-
-    @property
-    def manifest_hash(self) -> str | None:
-        found = self.raw["metadata"].get("annotations", {}).get(ANNOTATION_MANIFEST)
-        return None if found is None else str(found)
 
     @property
     def queue(self) -> str:

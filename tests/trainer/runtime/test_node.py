@@ -2,7 +2,7 @@
 
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -36,44 +36,41 @@ def pod(gcs: socket.socket, raylet: socket.socket, folder: Path) -> Pod:
     )
 
 
+def watched(
+    here: Pod, starter: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch, *, at: int, then: Callable[[], None]
+) -> tuple[str, int]:
+    """What ended the membership, and how often it had asked the raylet; at one of these times something is done."""
+    looked = 0
+    reached = node.answers
+
+    def answers(address: str, port: int) -> bool:
+        nonlocal looked
+        looked += port == here.node_manager_port
+        if looked == at:
+            then()
+        return reached(address, port)
+
+    monkeypatch.setattr(node, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(node, "answers", answers)
+    return watch(here, starter, "127.0.0.1"), looked
+
+
 def test_a_node_without_its_raylet_joins_again_though_what_started_it_stays(
     starter: "subprocess.Popen[bytes]", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(node, "POLL_SECONDS", 0.01)
     with socket.create_server(("127.0.0.1", 0)) as gcs, socket.create_server(("127.0.0.1", 0)) as raylet:
         here = pod(gcs, raylet, tmp_path)
-        looked = 0
-
-        def answers(address: str, port: int) -> bool:
-            nonlocal looked
-            looked += port == here.node_manager_port
-            if looked == 3:
-                raylet.close()
-            return reached(address, port)
-
-        reached = node.answers
-        monkeypatch.setattr(node, "answers", answers)
-        assert watch(here, starter, "127.0.0.1") == "its raylet is gone"
-        assert looked == 2 + node.REFUSALS
+        why, looked = watched(here, starter, monkeypatch, at=3, then=raylet.close)
+    assert why == "its raylet is gone"
+    assert looked == 2 + node.REFUSALS
     assert starter.poll() is None
 
 
 def test_a_raylet_that_takes_its_time_to_come_up_is_waited_for(
     starter: "subprocess.Popen[bytes]", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(node, "POLL_SECONDS", 0.01)
     with socket.create_server(("127.0.0.1", 0)) as gcs, socket.create_server(("127.0.0.1", 0)) as raylet:
         here = pod(gcs, raylet, tmp_path)
     with socket.create_server(("127.0.0.1", here.gcs_port)):
-        looked = 0
-
-        def answers(address: str, port: int) -> bool:
-            nonlocal looked
-            looked += port == here.node_manager_port
-            if looked == 3 * node.REFUSALS:
-                here.finished_flag.touch()
-            return reached(address, port)
-
-        reached = node.answers
-        monkeypatch.setattr(node, "answers", answers)
-        assert watch(here, starter, "127.0.0.1") == "finished"
+        why, _ = watched(here, starter, monkeypatch, at=3 * node.REFUSALS, then=here.finished_flag.touch)
+    assert why == "finished"

@@ -45,9 +45,8 @@ def _tell(found: Manifests | InvalidInput) -> None:
         return
     for other in found.others:
         typer.echo(f"{found.source}:{other}", err=True)
-    for loaded in found.jobs:
-        for doubt in doubts(loaded.job):
-            typer.echo(f"{found.source}: warning: {loaded.job.metadata.name}: {doubt}", err=True)
+    for warning in _warnings(found):
+        typer.echo(f"{found.source}: warning: {warning}", err=True)
     several = f" ({len(found.jobs)} jobs)" if len(found.jobs) > 1 else ""
     typer.echo(f"{found.source}: valid{several}")
 
@@ -63,7 +62,15 @@ def _report(file: Path, found: Manifests | InvalidInput) -> dict[str, Any]:
     }
     if isinstance(found, Manifests):
         jobs = [loaded.job.metadata.name for loaded in found.jobs]
-        warnings = [f"{loaded.job.metadata.name}: {doubt}" for loaded in found.jobs for doubt in doubts(loaded.job)]
-        return {**report, "jobs": jobs, "warnings": warnings, "others": [asdict(other) for other in found.others]}
+        return {
+            **report,
+            "jobs": jobs,
+            "warnings": _warnings(found),
+            "others": [asdict(other) for other in found.others],
+        }
     problems = found.problems if isinstance(found, InvalidManifest) else (Problem("", str(found)),)
     return {**report, "valid": False, "problems": [asdict(problem) for problem in problems]}
+
+
+def _warnings(found: Manifests) -> list[str]:
+    return [f"{loaded.job.metadata.name}: {doubt}" for loaded in found.jobs for doubt in doubts(loaded.job)]
