@@ -32,9 +32,10 @@ class Timer:
         total: seconds of all durations since the driver's start.
     """
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], real_time: bool = True) -> None:
         self.total = 0.0
         self._clock = clock
+        self._real_time = real_time
         self._seconds: deque[float] = deque(maxlen=TIMER_WINDOW)
         self._units: deque[int] = deque(maxlen=TIMER_WINDOW)
 
@@ -46,6 +47,10 @@ class Timer:
         """Add one duration."""
         self._seconds.append(seconds)
         self.total += seconds
+
+    def push_measured(self, seconds: float) -> None:
+        """Add one duration that an actor has measured in real time; by a clock of steps none has passed."""
+        self.push(seconds if self._real_time else 0.0)
 
     def push_units(self, count: int) -> None:
         """Add how many units the last duration handled."""
@@ -85,6 +90,7 @@ class MetricsContext:
 
     Attributes:
         clock: seconds of training over all attempts; in serial mode it counts steps, so that every run is the same.
+        real_time: whether the clock shows real time rather than steps.
         counters: running totals; whatever an operator must remember over a restart lives here.
         marks: times of the clock to remember, by name.
         timers: by name, in seconds here and in milliseconds in reports.
@@ -96,6 +102,7 @@ class MetricsContext:
     """
 
     clock: Callable[[], float] = time.monotonic
+    real_time: bool = True
     window: int = 100
     counters: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
     marks: dict[str, float] = field(default_factory=dict)
@@ -113,7 +120,7 @@ class MetricsContext:
         """The timer of that name, made on first use."""
         timer = self.timers.get(name)
         if timer is None:
-            timer = self.timers[name] = Timer(self.clock)
+            timer = self.timers[name] = Timer(self.clock, self.real_time)
         return timer
 
     def add_episode(

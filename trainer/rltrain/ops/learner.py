@@ -224,10 +224,10 @@ class UpdatePrioritiesAndStats:
         metrics.counters[STEPS_TRAINED] += count
         metrics.info["learner"] = update.learnt[-1].stats
         for learnt in update.learnt:
-            metrics.timer("learner_dequeue").push(learnt.waited_s)
-            metrics.timer("learner_grad").push(learnt.learnt_s)
+            metrics.timer("learner_dequeue").push_measured(learnt.waited_s)
+            metrics.timer("learner_grad").push_measured(learnt.learnt_s)
             metrics.timer("learner_grad").push_units(learnt.count)
-            metrics.timer("learner_overall").push(learnt.waited_s + learnt.learnt_s)
+            metrics.timer("learner_overall").push_measured(learnt.waited_s + learnt.learnt_s)
         return update
 
     def waits(self) -> Sequence[Future]:

@@ -161,7 +161,7 @@ class RecordRankStats:
         metrics.counters[STEPS_TRAINED_THIS_ITER] = steps
         metrics.counters[STEPS_TRAINED] += steps
         timer = metrics.timer("learn")
-        timer.push(max(report.learn_s for report in reports))
+        timer.push_measured(max(report.learn_s for report in reports))
         timer.push_units(steps)
         names = reports[0].stats
         metrics.info["learner"] = {

@@ -127,14 +127,14 @@ def ParallelRollouts(  # noqa: N802 - operators of the plan language are written
     )
 
     def timed(item: tuple[FragmentInfo, Any]) -> Delivered:
-        get_metrics().timer("sample").push(item[0].sample_s)
+        get_metrics().timer("sample").push_measured(item[0].sample_s)
         return Delivered(*item)
 
     return deliveries.gather_async(num_async, name="rollouts").for_each(timed).for_each(record)
 
 
 def _timed(fragments: Sequence[Fragment]) -> Sequence[Fragment]:
-    get_metrics().timer("sample").push(max(fragment.sample_s for fragment in fragments))
+    get_metrics().timer("sample").push_measured(max(fragment.sample_s for fragment in fragments))
     return fragments
 
 

@@ -82,6 +82,7 @@ class Driver:
         self._saver = Saver(job, directory, attempt, observers, self._metrics, checkpoint)
         clock = StepClock(self._metrics) if backend.serial else WallClock()
         self._clock = self._metrics.clock = clock
+        self._metrics.real_time = not backend.serial
         self._backend = backend
         self._speed: float | None = None
         self._evaluated: Evaluation | None = None
