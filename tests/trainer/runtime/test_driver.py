@@ -44,6 +44,21 @@ def test_the_criterion_that_was_reached_first_is_the_stop_reason(
     assert marker(outcome.checkpoint)["env_steps"] == outcome.env_steps == results(tmp_path / "run")[-1]["env_steps"]
 
 
+@pytest.mark.parametrize(("window", "told"), [(2, False), (1000, True)])
+def test_a_return_that_was_never_judged_is_told_of_at_the_end(
+    window: int, told: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    wanted = job(
+        DQN,
+        stop={"envSteps": 1000, "episodeReturnMean": 5000},
+        config={"metrics_num_episodes_for_smoothing": window, "learning_starts": 400},
+    )
+    outcome = run_serially(wanted, tmp_path / "run")
+    assert outcome.stop_reason == "env_steps"
+    episodes = results(tmp_path / "run")[-1]["episodes"]
+    assert (f"never compared with anything: {episodes} of the 1,000 episodes" in caplog.text) is told
+
+
 def test_deadline_counts_over_attempts_and_is_a_failure(tmp_path: Path) -> None:
     limited = job({**DQN, "stop": {"envSteps": 100_000}}, runPolicy={"activeDeadlineSeconds": 1})
     part = run_serially(limited, tmp_path / "run", looks=100)

@@ -1,7 +1,8 @@
 """What a manifest may well say, but its author will hardly have meant. Pure."""
 
 from rltrain.api import names
-from rltrain.api.config import ApexConfig, CQLConfig, ReplayConfig
+from rltrain.api.budget import shortages
+from rltrain.api.config import ApexConfig, CQLConfig
 from rltrain.api.job import RLTrainingJob
 from rltrain.api.roles import RolloutsRole
 
@@ -17,14 +18,9 @@ def doubts(job: RLTrainingJob, cores: int | None = None) -> list[str]:
     if cores is not None and job.spec.suspend:
         found.append("spec.suspend is for a cluster: on one machine the run begins all the same")
     others = (stop.trained_steps, stop.time_seconds, stop.evaluation_return_mean)
-    if isinstance(config, CQLConfig):
-        if stop.env_steps is not None and all(other is None for other in others):
-            found.append("stop.envSteps is never reached, for CQL samples nothing: set stop.trainedSteps")
-    elif isinstance(config, ReplayConfig) and stop.env_steps is not None and stop.env_steps <= config.learning_starts:
-        found.append(
-            f"nothing will be learnt: stop.envSteps ({stop.env_steps:,}) comes before config.learning_starts "
-            f"({config.learning_starts:,})"
-        )
+    if isinstance(config, CQLConfig) and stop.env_steps is not None and all(other is None for other in others):
+        found.append("stop.envSteps is never reached, for CQL samples nothing: set stop.trainedSteps")
+    found += shortages(job)
     first = config.evaluation_interval * config.timesteps_per_iteration
     if stop.env_steps is not None and first > stop.env_steps and not isinstance(config, CQLConfig):
         found.append(

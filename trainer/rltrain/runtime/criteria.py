@@ -51,6 +51,21 @@ def reached(stop: Stop, policy: RunPolicy, now: Standing) -> StopReason | None:
     return None
 
 
+def unjudged(stop: Stop, episodes: int, window: int) -> str | None:
+    """What to say at the end of a run whose mean return was never compared with what it was to reach.
+
+    Args:
+        episodes: in the smoothing window.
+        window: how many there must be.
+    """
+    if stop.episode_return_mean is None or episodes >= window:
+        return None
+    return (
+        f"stop.episodeReturnMean was never compared with anything: {episodes:,} of the {window:,} episodes have ended "
+        "that it is about; raise the run's budget, or lower config.metrics_num_episodes_for_smoothing"
+    )
+
+
 def eta_seconds(stop: Stop, now: Standing) -> float | None:
     """Seconds to the nearer of the step and time criteria; None where neither can be told."""
     left: list[float] = []

@@ -19,7 +19,7 @@ from rltrain.runtime.attempts import Attempts
 from rltrain.runtime.build import Training
 from rltrain.runtime.checkpoint import Checkpoint
 from rltrain.runtime.clocks import StepClock, WallClock
-from rltrain.runtime.criteria import Standing, eta_seconds, reached
+from rltrain.runtime.criteria import Standing, eta_seconds, reached, unjudged
 from rltrain.runtime.evaluation import learned_weights
 from rltrain.runtime.evaluators import Evaluation, Evaluators
 from rltrain.runtime.interrupts import Interrupts
@@ -227,6 +227,8 @@ class Driver:
         self._saver.save(training)
         evaluation = None if reason == "deadline" else self._last_evaluation(training)
         self._report(summarise(training.workers, self._speed), resumed, evaluation)
+        if told := unjudged(self._job.spec.stop, len(self._metrics.episode_returns), self._metrics.window):
+            log.warning("%s", told)
         outcome = self._outcome(reason)
         if reason == "deadline":
             limit = self._scaling.job.spec.run_policy.active_deadline_seconds
