@@ -110,4 +110,4 @@ def test_machines_get_problems_as_json(rltrain: Command, good: Path, bad: Path) 
 def test_what_is_hardly_meant_is_warned_of(rltrain: Command, good: Path) -> None:
     done = rltrain("validate", good, "--set", "stop.envSteps=500")
     assert done.code == 0
-    assert "warning: cartpole: nothing will be learnt: stop.envSteps (500)" in done.err
+    assert "warning: cartpole: nothing will be learnt: the first update is made after 1,000 steps" in done.err
