@@ -8,6 +8,8 @@ from rltrain_operator.render.context import ANNOTATION_MANIFEST, Context, Object
 
 GROUP = "kueue.x-k8s.io"
 KIND = "Workload"
+VERSIONS = ("v1beta2", "v1beta1")
+"""Of Kueue's API, those that can be spoken, the best first."""
 PRIORITY_GROUP = "scheduling.k8s.io"
 
 

@@ -5,13 +5,12 @@ import logging
 from dataclasses import dataclass, field
 
 from rltrain_operator.render import NONE_SERVED, Served
+from rltrain_operator.render.workload import VERSIONS
 from rltrain_operator.runtime.api import Api
 from rltrain_operator.runtime.kinds import KUEUE, POD_GROUP
 
 logger = logging.getLogger(__name__)
 
-KNOWN = ("v1beta2", "v1beta1")
-"""Versions of Kueue's API that can be spoken, the best first."""
 SECONDS = 10.0
 """Shortest time between two looks, however many jobs ask for one."""
 
@@ -34,7 +33,7 @@ class Discovery:
         """Ask the API server, in one request."""
         self._looked = asyncio.get_running_loop().time()
         groups = await self.api.groups()
-        kueue = next((version for version in KNOWN if version in groups.get(KUEUE, ())), None)
+        kueue = next((version for version in VERSIONS if version in groups.get(KUEUE, ())), None)
         found = Served(kueue, POD_GROUP.version in groups.get(POD_GROUP.group, ()))
         if found != self.served:
             logger.info("schedulers: Kueue %s, Volcano %s", kueue or "none", "yes" if found.volcano else "none")

@@ -47,6 +47,43 @@ def test_no_token_is_printed(rltrain: Command, file: Path) -> None:
     assert secret["stringData"] == {"token": "(random, made by the operator)"}
 
 
+def test_a_job_in_a_queue_has_its_workload_as_kueue_would_get_it(rltrain: Command, tmp_path: Path) -> None:
+    path = tmp_path / "queued.yaml"
+    path.write_text(manifest("scheduling: {queueName: team-a, priorityClassName: high}\nrollouts: {replicas: 3}"))
+    done = rltrain("render", path)
+    items = json.loads(rltrain("render", path, "-o", "json").out)["items"]
+    assert list(YAML(typ="safe").load_all(done.out)) == items
+    assert [item["kind"] for item in items] == ["Workload", *KINDS, "Job"]
+    assert items[0]["apiVersion"] == "kueue.x-k8s.io/v1beta2"
+    assert items[0]["spec"]["queueName"] == "team-a"
+    assert {each["name"]: each["count"] for each in items[0]["spec"]["podSets"]} == {"head": 1, "rollouts": 3}
+    assert done.out.startswith("# a cluster with Kueue is assumed (spec.scheduling.queueName), its API in version v1b")
+    assert "# the Workload's priority, that of PriorityClass high, is read from the cluster\n" in done.out
+
+
+@pytest.mark.parametrize(
+    ("scheduling", "option", "why"),
+    [
+        ("{gang: Volcano, queueName: team-a}", (), "spec.scheduling.gang"),
+        ("{}", ("--volcano",), "--volcano"),
+    ],
+)
+def test_a_gang_of_volcanos_is_shown_with_what_that_assumes(
+    scheduling: str, option: tuple[str, ...], why: str, rltrain: Command, tmp_path: Path
+) -> None:
+    path = tmp_path / "gang.yaml"
+    path.write_text(manifest(f"scheduling: {scheduling}"))
+    done = rltrain("render", path, *option)
+    assert done.out.startswith(f"# a cluster with Volcano is assumed ({why})\n")
+    items = list(YAML(typ="safe").load_all(done.out))
+    assert "PodGroup" in [item["kind"] for item in items]
+    assert items[-1]["spec"]["template"]["spec"]["schedulerName"] == "volcano"
+
+
+def test_nothing_is_assumed_of_a_cluster_for_a_job_that_asks_for_nothing(rltrain: Command, file: Path) -> None:
+    assert not rltrain("render", file).out.startswith("#")
+
+
 def test_origin_of_each_value_is_shown_with_its_place(rltrain: Command, file: Path) -> None:
     done = rltrain("render", file, "--origins", "--set", "seed=3")
 

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -11,6 +11,9 @@ from rltrain.api.load import Loaded, load
 from rltrain.api.resolve import origins, to_yaml
 from rltrain.cli.options import Form, Overrides, object_name
 from rltrain.cli.table import columns
+
+if TYPE_CHECKING:
+    from rltrain_operator.render.offline import Offline
 
 DEFAULT_IMAGE: Final = "rltrain-trainer"
 TOKEN: Final = "(random, made by the operator)"
@@ -29,31 +32,38 @@ def render(
     image: Annotated[
         str, typer.Option("--image", help="The operator's image for manifests that name none.")
     ] = DEFAULT_IMAGE,
+    volcano: Annotated[
+        bool,
+        typer.Option("--volcano", help="As on a cluster that has Volcano, where scheduling.gang leaves that open."),
+    ] = False,
     output: Form = "yaml",
     show_origins: Annotated[
         bool, typer.Option("--origins", help="Print each value of the manifest and where it comes from instead.")
     ] = False,
 ) -> None:
-    """Print the objects that the operator would apply for a manifest."""
+    """Print the objects that the operator would apply for a manifest, on a cluster with what that asks for."""
     loaded = load(file, set_ or [])
     if show_origins:
         typer.echo(_origins(loaded, str(file), output))
         return
-    objects = _objects(loaded, uid, namespace, image)
+    rendered = _rendered(loaded, uid, namespace, image, volcano)
     if output == "json":
-        typer.echo(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}, indent=2))
+        typer.echo(json.dumps({"apiVersion": "v1", "kind": "List", "items": rendered.objects}, indent=2))
     else:
-        typer.echo("---\n".join(map(to_yaml, objects)), nl=False)
+        comments = "".join(f"# {assumption}\n" for assumption in rendered.assumptions)
+        typer.echo(comments + "---\n".join(map(to_yaml, rendered.objects)), nl=False)
 
 
-def _objects(loaded: Loaded, uid: str | None, namespace: str | None, image: str) -> list[dict[str, Any]]:
-    from rltrain_operator.render import OperatorConfig, render
+def _rendered(loaded: Loaded, uid: str | None, namespace: str | None, image: str, volcano: bool) -> "Offline":
+    from rltrain_operator.render import OperatorConfig
+    from rltrain_operator.render.offline import render_offline
 
     metadata = loaded.job.metadata
     placed = metadata.model_copy(
         update={"uid": uid or metadata.uid, "namespace": namespace or metadata.namespace or "default"}
     )
-    return render(loaded.job.model_copy(update={"metadata": placed}), OperatorConfig(image), TOKEN)
+    job = loaded.job.model_copy(update={"metadata": placed})
+    return render_offline(job, OperatorConfig(image), TOKEN, volcano=volcano)
 
 
 def _origins(loaded: Loaded, file: str, output: str) -> str:
