@@ -6,6 +6,7 @@ from ruamel.yaml import YAML
 
 from chart.reference import SCHEMA, commented, described, given, with_table
 from chart.rendering import CHART, ROOT
+from rltrain_operator.render import gang
 from rltrain_operator.runtime import kinds
 from rltrain_operator.runtime.settings import parse
 
@@ -91,10 +92,9 @@ def test_operator_may_do_what_it_does_and_no_more() -> None:
         ("", "secrets"): {"get", "create"},
         ("", "persistentvolumeclaims"): {"create"},
     }
+    needed |= {(kind.group, kind.plural): {"get", "list", "create", "patch"} for kind in (*kinds.LISTED, kinds.VOLCANO)}
     needed |= {
-        (kind.group, kind.plural): {"get", "list", "create", "patch"} for kind in (*kinds.LISTED, kinds.POD_GROUP)
-    }
-    needed |= {
+        (gang.KUBERNETES, "podgroups"): {"get", "list", "create", "patch", "delete"},
         (kinds.KUEUE, "workloads"): {"get", "list", "watch", "create", "delete"},
         (kinds.KUEUE, "workloads/status"): {"patch"},
         (kinds.KUEUE, "resourceflavors"): {"get"},

@@ -24,10 +24,7 @@ SELDOM: Final = {
     Right("coordination.k8s.io", "leases", "create"): "it stays; a cluster that is kept has it",
     **{Right(kind.group, kind.plural, "get"): _IN_THE_WAY for kind in (kinds.JOB, *kinds.LISTED)},
     **{Right(kind.group, kind.plural, "patch"): "of what an earlier release made otherwise" for kind in kinds.LISTED},
-    **{
-        Right(kinds.POD_GROUP.group, kinds.POD_GROUP.plural, verb): _VOLCANO
-        for verb in ("get", "list", "create", "patch")
-    },
+    **{Right(kinds.VOLCANO.group, kinds.VOLCANO.plural, verb): _VOLCANO for verb in ("get", "list", "create", "patch")},
     Right(kinds.KUEUE, "workloads", "get"): _IN_THE_WAY,
 }
 """Rights that a run may never make use of, and why they are granted."""

@@ -21,6 +21,8 @@ ETCD = "http://127.0.0.1:2379"
 PAUSE_IMAGE = "localhost/rltrain-testbed/pause:1"
 DNS_IMAGE = "localhost/rltrain-testbed/coredns:1"
 PROBE_IMAGE = "localhost/rltrain-testbed/probe:1"
+GANGS = "GenericWorkload=true,GangScheduling=true"
+"""Feature gates of the scheduler's gangs; the API server keeps their PodGroups, the controller manager lets them go."""
 
 
 def flags(**values: str | int | bool | Path) -> list[str]:
@@ -65,6 +67,8 @@ def control_plane(folder: Path) -> dict[str, list[str]]:
                 authorization_mode="Node,RBAC",
                 enable_admission_plugins="NodeRestriction",
                 allow_privileged=True,
+                feature_gates=GANGS,
+                runtime_config="scheduling.k8s.io/v1alpha2=true",
                 audit_policy_file=folder / "audit.json",
                 audit_log_path=AUDIT_LOG,
                 audit_log_maxsize=1000,
@@ -84,6 +88,7 @@ def control_plane(folder: Path) -> dict[str, list[str]]:
                 allocate_node_cidrs=True,  # kube-router asks the node for its range
                 cluster_cidr=POD_RANGE,
                 configure_cloud_routes=False,
+                feature_gates=GANGS,
                 kube_api_qps=200,
                 kube_api_burst=400,
             ),
@@ -94,6 +99,7 @@ def control_plane(folder: Path) -> dict[str, list[str]]:
                 kubeconfig=pki / "scheduler.kubeconfig",
                 bind_address="127.0.0.1",
                 leader_elect=False,
+                feature_gates=GANGS,
                 kube_api_qps=200,
                 kube_api_burst=400,
             ),

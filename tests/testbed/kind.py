@@ -37,7 +37,7 @@ def api_server_patch() -> list[dict[str, Any]]:
 
 
 def configuration() -> dict[str, Any]:
-    """kind's configuration: one node that sees our folders and patches its API server."""
+    """kind's configuration: one node that sees our folders, patches its API server, and places gangs."""
     mounts = [{"hostPath": str(host), "containerPath": inside} for host, inside in MOUNTS.items()]
     patches = {"kind": "InitConfiguration", "patches": {"directory": MOUNTS[PATCHES]}}
     return {
@@ -45,6 +45,8 @@ def configuration() -> dict[str, Any]:
         "apiVersion": "kind.x-k8s.io/v1alpha4",
         "nodes": [{"role": "control-plane", "extraMounts": mounts}],
         "kubeadmConfigPatches": [json.dumps(patches)],
+        "featureGates": {"GenericWorkload": True},
+        "runtimeConfig": {f"scheduling.k8s.io/{version}": "true" for version in ("v1beta1", "v1alpha3")},
     }
 
 

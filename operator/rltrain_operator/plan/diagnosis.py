@@ -27,7 +27,9 @@ def diagnose(jobs: Sequence[ChildJob], report: PodReport | None) -> Verdict:
     if report is None:
         return calm
     pods = newest(report.pods)
-    for probes, looked_at in ((_TROUBLES, pods), ((_disruption,), _disrupted(report.pods)), (_WAITS, pods)):
+    # The others of a gang say no more than that they wait for the pod that fits nowhere.
+    waits = sorted(pods, key=lambda pod: not _fits_nowhere(pod, report))
+    for probes, looked_at in ((_TROUBLES, pods), ((_disruption,), _disrupted(report.pods)), (_WAITS, waits)):
         for probe in probes:
             if found := _by_reason(probe, looked_at, report):
                 return found
@@ -161,6 +163,11 @@ def _scheduling(pod: Object, _: PodReport) -> Finding | None:
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
             return condition.get("reason") or "Unschedulable", condition.get("message") or "not scheduled yet"
     return None
+
+
+def _fits_nowhere(pod: Object, report: PodReport) -> bool:
+    found = _scheduling(pod, report)
+    return found is not None and "nodes are available" in found[1]
 
 
 def _setting_up(pod: Object, report: PodReport) -> Finding | None:

@@ -14,6 +14,7 @@ from rltrain_operator.plan.training import has_trained, next_start
 from rltrain_operator.plan.visit import Visit
 from rltrain_operator.plan.workload import Said, Told, Workload, tell
 from rltrain_operator.render import Object, OperatorConfig, manifest_hash
+from rltrain_operator.render.gang import KUBERNETES, VERSIONS
 from rltrain_operator.render.workload import flavors, placed, workload
 
 FLAVOR = "ResourceFlavor"
@@ -172,6 +173,13 @@ class Queue:
             return replace(self._said("NoQueueing", words), look_around=True, again_in=AGAIN_SECONDS)
         if scheduling.gang == "Volcano" and not served.volcano:
             words = "spec.scheduling.gang is Volcano, but the cluster has no Volcano: install it."
+            return replace(self._said("NoGangScheduling", words), look_around=True, again_in=AGAIN_SECONDS)
+        if scheduling.gang == "Kubernetes" and served.pod_groups is None:
+            words = (
+                f"spec.scheduling.gang is Kubernetes, but the cluster serves no PodGroups of {KUBERNETES} in "
+                f"{' or '.join(VERSIONS)}: turn them on, with the feature gates GenericWorkload and, in 1.36, "
+                "GangScheduling."
+            )
             return replace(self._said("NoGangScheduling", words), look_around=True, again_in=AGAIN_SECONDS)
         return None
 

@@ -18,6 +18,8 @@ from rltrain_operator.plan.status import NOT_STARTED, is_same, status
 from rltrain_operator.plan.times import to_time
 from rltrain_operator.plan.training import has_trained, training
 from rltrain_operator.render import ANNOTATION_HASH, ANNOTATION_MANIFEST, Object
+from rltrain_operator.render.gang import KIND as GANG
+from rltrain_operator.render.gang import fixes_sizes
 
 POD_GRACE = timedelta(seconds=4)
 """How long a cluster may be unready before its pods are looked at."""
@@ -136,9 +138,20 @@ class Visit:
 
     @property
     def changed(self) -> bool:
-        """The manifest isn't the one that the Jobs were made for."""
+        """The manifest isn't the one that the Jobs were made for, and they can't follow it."""
         current = {child["metadata"]["annotations"].get(ANNOTATION_MANIFEST) for child in self.desired}
-        return self.job is not None and any(job.manifest_hash not in current for job in self.own)
+        if self.job is None or not self.own:
+            return False
+        if any(job.manifest_hash not in current for job in self.own):
+            return True
+        return fixes_sizes(self.job.spec.scheduling, self.seen.served) and any(map(self._has_other_size, self.desired))
+
+    def _has_other_size(self, child: Object) -> bool:
+        """Whether a Job has another number of pods than it should, or the gang another least one."""
+        kind, name = child_key(child)
+        if kind == GANG:
+            return self.seen.applied.get((kind, name)) not in (None, child["metadata"]["annotations"][ANNOTATION_HASH])
+        return any(job.name == name and job.desired != child["spec"]["completions"] for job in self.own)
 
     @property
     def _all_made(self) -> bool:

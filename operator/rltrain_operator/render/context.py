@@ -33,15 +33,17 @@ class OperatorConfig:
 
 @dataclass(frozen=True)
 class Served:
-    """Schedulers beside Kubernetes' own that the cluster has, by their APIs.
+    """What the cluster has to start pods together, by the APIs that it serves.
 
     Attributes:
         kueue: the newest version of Kueue's API that is served and known here.
         volcano: whether Volcano's PodGroups are served.
+        pod_groups: the newest version of Kubernetes' own PodGroups that is served and known here.
     """
 
     kueue: str | None = None
     volcano: bool = False
+    pod_groups: str | None = None
 
 
 NONE_SERVED = Served()

@@ -1,45 +1,78 @@
-"""Volcano's gang: either all pods that a job can't do without are placed, or none."""
+"""Gangs: either all pods that a job can't do without are placed, or none."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 from rltrain.api import names
-from rltrain_operator.render.context import Context, Object
+from rltrain.api.scheduling import Scheduling
+from rltrain_operator.render.context import Context, Object, Served
 from rltrain_operator.render.roles import RoleView
 
-API_VERSION = "scheduling.volcano.sh/v1beta1"
+KIND = "PodGroup"
+VOLCANO, VOLCANO_VERSION = "scheduling.volcano.sh", "v1beta1"
 SCHEDULER = "volcano"
 GROUP_ANNOTATION = "scheduling.k8s.io/group-name"
 
+KUBERNETES = "scheduling.k8s.io"
+VERSIONS = ("v1beta1", "v1alpha2")
+"""Of Kubernetes' own API, those that can be spoken, the best first: that of 1.37 and that of 1.36."""
+_FIXED = "v1alpha2"
+"""Its groups can't be changed, and Jobs whose pods are in one can't be made larger or smaller."""
 
-def uses_volcano(ctx: Context) -> bool:
-    """Whether Volcano places the job's pods: as it is told, or as it is there and no queue of Kueue's is named."""
-    scheduling = ctx.job.spec.scheduling
-    return scheduling.gang == "Volcano" or (
-        scheduling.gang == "Auto" and scheduling.queue_name is None and ctx.served.volcano
-    )
+
+def keeper(scheduling: Scheduling, served: Served) -> Literal["Volcano", "Kubernetes"] | None:
+    """Who places the job's pods together, if that isn't Kueue's part: whom the manifest names, or by itself one that
+    is there; Volcano first, for somebody installed it for nothing else. Kubernetes must be asked where it is alpha:
+    sizes are fixed then, and if not each part of the cluster has it on, groups aren't kept, or are never let go.
+    """
+    if scheduling.gang in ("Volcano", "Kubernetes"):
+        return scheduling.gang
+    if scheduling.gang != "Auto" or scheduling.queue_name is not None:
+        return None
+    if served.volcano:
+        return "Volcano"
+    return "Kubernetes" if served.pod_groups not in (None, _FIXED) else None
+
+
+def fixes_sizes(scheduling: Scheduling, served: Served) -> bool:
+    """Whether replicas stay as they are while there are pods."""
+    return keeper(scheduling, served) == "Kubernetes" and served.pod_groups == _FIXED
 
 
 def pod_group(ctx: Context, roles: Sequence[RoleView]) -> Object | None:
     """The gang: the head, and of each other role as many pods as training needs."""
-    if not uses_volcano(ctx):
-        return None
-    scheduling = ctx.job.spec.scheduling
-    spec: Object = {"minMember": sum(_needed(role) for role in roles)}
-    if scheduling.queue_name is not None:
-        spec["queue"] = scheduling.queue_name
-    if scheduling.priority_class_name is not None:
-        spec["priorityClassName"] = scheduling.priority_class_name
-    return ctx.object(API_VERSION, "PodGroup", ctx.name, spec=spec)
+    scheduling, needed = ctx.job.spec.scheduling, sum(_needed(role) for role in roles)
+    priority = scheduling.priority_class_name
+    spec: Object = {} if priority is None else {"priorityClassName": priority}
+    match _keeper(ctx):
+        case "Volcano" if ctx.served.volcano:
+            spec |= {"minMember": needed}
+            if scheduling.queue_name is not None:
+                spec["queue"] = scheduling.queue_name
+            return ctx.object(f"{VOLCANO}/{VOLCANO_VERSION}", KIND, ctx.name, spec=spec)
+        case "Kubernetes" if ctx.served.pod_groups is not None:
+            spec |= {"schedulingPolicy": {"gang": {"minCount": needed}}}
+            return ctx.object(f"{KUBERNETES}/{ctx.served.pod_groups}", KIND, ctx.name, spec=spec)
+    return None
 
 
 def annotations(ctx: Context) -> dict[str, str]:
-    """By which a pod is one of the gang."""
-    return {GROUP_ANNOTATION: ctx.name} if uses_volcano(ctx) else {}
+    """By which a pod is one of Volcano's gang."""
+    return {GROUP_ANNOTATION: ctx.name} if _keeper(ctx) == "Volcano" else {}
 
 
-def scheduler(ctx: Context) -> dict[str, str]:
-    """The part of a pod's spec that says who places it."""
-    return {"schedulerName": SCHEDULER} if uses_volcano(ctx) else {}
+def placing(ctx: Context) -> Object:
+    """The parts of a pod's spec that say who places it, and with which others."""
+    match _keeper(ctx):
+        case "Volcano":
+            return {"schedulerName": SCHEDULER}
+        case "Kubernetes":
+            return {"schedulingGroup": {"podGroupName": ctx.name}}
+    return {}
+
+
+def _keeper(ctx: Context) -> Literal["Volcano", "Kubernetes"] | None:
+    return keeper(ctx.job.spec.scheduling, ctx.served)
 
 
 def _needed(role: RoleView) -> int:

@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 
 from rltrain.api.job import RLTrainingJob
-from rltrain_operator.render import Object, OperatorConfig, Served, render
-from rltrain_operator.render.context import Context
-from rltrain_operator.render.gang import uses_volcano
+from rltrain_operator.render import Object, OperatorConfig, Served, gang, render
 from rltrain_operator.render.workload import VERSIONS, workload
 
 
@@ -31,7 +29,11 @@ def render_offline(job: RLTrainingJob, config: OperatorConfig, token: str, *, vo
         InvalidManifest: see `render`.
     """
     scheduling = job.spec.scheduling
-    served = Served(VERSIONS[0] if scheduling.in_kueue else None, volcano or scheduling.gang == "Volcano")
+    served = Served(
+        kueue=VERSIONS[0] if scheduling.in_kueue else None,
+        volcano=volcano or scheduling.gang == "Volcano",
+        pod_groups=gang.VERSIONS[0] if scheduling.gang == "Kubernetes" else None,
+    )
     objects = render(job, config, token, served)
     assumptions: list[str] = []
     if scheduling.in_kueue:
@@ -44,7 +46,13 @@ def render_offline(job: RLTrainingJob, config: OperatorConfig, token: str, *, vo
         if scheduling.priority_class_name is not None:
             name = scheduling.priority_class_name
             assumptions.append(f"the Workload's priority, that of PriorityClass {name}, is read from the cluster")
-    if uses_volcano(Context(job, config, served)):
+    keeper = gang.keeper(scheduling, served)
+    if keeper == "Volcano":
         why = "spec.scheduling.gang" if scheduling.gang == "Volcano" else "--volcano"
         assumptions.append(f"a cluster with Volcano is assumed ({why})")
+    if keeper == "Kubernetes":
+        assumptions.append(
+            "a cluster with Kubernetes' own gang scheduling is assumed (spec.scheduling.gang), its API in version "
+            f"{served.pod_groups}"
+        )
     return Offline(objects, assumptions)

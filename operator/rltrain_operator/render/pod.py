@@ -59,7 +59,7 @@ def _pod_spec(ctx: Context, role: RoleView) -> Object:
         "securityContext": _POD_SECURITY,
         "containers": [_container(ctx, role)],
         "volumes": list(_volumes(ctx, role)),
-        **gang.scheduler(ctx),
+        **gang.placing(ctx),
         **places(ctx, role),
     }
     if job.scheduling.priority_class_name is not None:

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 
 from rltrain_operator.plan import Change, ChildJob, ChildKey, JobView, Plan, Refusal, Told, Workload, child_key
 from rltrain_operator.render import ANNOTATION_HASH, Object
+from rltrain_operator.render.gang import KUBERNETES
 from rltrain_operator.render.workload import KIND as WORKLOAD
 from rltrain_operator.runtime.api import Api, ApiError
 from rltrain_operator.runtime.cache import Store
-from rltrain_operator.runtime.kinds import CHILDREN, JOB, SECRET, Kind, workloads
+from rltrain_operator.runtime.kinds import JOB, SECRET, kind_of
 
 
 class JobGone(Exception):
@@ -87,7 +88,7 @@ class Executor:
     async def _release(self, view: JobView, workload: Workload) -> None:
         """Give back what a Workload holds: it goes."""
         try:
-            await self.api.delete(_kind_of(workload), view.namespace, workload.name, workload.uid)
+            await self.api.delete(kind_of(workload.raw), view.namespace, workload.name, workload.uid)
         except ApiError as error:
             if error.code not in (404, 409):
                 raise
@@ -98,7 +99,7 @@ class Executor:
         workload, version = told.workload, told.workload.raw["metadata"]["resourceVersion"]
         try:
             written = await self.api.patch(
-                *(_kind_of(workload), view.namespace, workload.name, workload.uid, {"status": told.status}),
+                *(kind_of(workload.raw), view.namespace, workload.name, workload.uid, {"status": told.status}),
                 subresource="status",
                 version=version,
             )
@@ -135,7 +136,7 @@ class Executor:
         there = await self._present(view, child) if is_likely else {}
         if not there:
             try:
-                there = await self.api.create(_kind(child), child)
+                there = await self.api.create(kind_of(child), child)
             except ApiError as error:
                 if error.code != 409:
                     return _refused(child, error)
@@ -157,8 +158,11 @@ class Executor:
         try:
             await self._make(view, child, dry_run=dry_run)
         except ApiError as error:
-            if error.code in (409, 422) and _is_foreign(view, await self._present(view, child)):
+            there = await self._present(view, child) if error.code in (409, 422) else None
+            if there is not None and _is_foreign(view, there):
                 return Refusal(*child_key(child), 409, "it belongs to another object")
+            if there is not None and error.code == 422 and kind_of(child).group == KUBERNETES:
+                return await self._make_anew(view, child, there)
             return _refused(child, error)
         if not dry_run:
             self._note(view, child)
@@ -166,7 +170,7 @@ class Executor:
 
     async def _make(self, view: JobView, child: Object, *, dry_run: bool) -> None:
         """Create what isn't known to be there: that costs the API server half of an apply."""
-        kind = CHILDREN[child["kind"]]
+        kind = kind_of(child)
         if child_key(child) not in self.applied.get(view.uid, {}):
             try:
                 await self.api.create(kind, child, strict=True, dry_run=dry_run)
@@ -176,10 +180,19 @@ class Executor:
                     raise
         await self.api.apply(kind, child, dry_run=dry_run)
 
+    async def _make_anew(self, view: JobView, child: Object, there: Object) -> Refusal:
+        """Delete what Kubernetes 1.36 won't change, its PodGroups: the next visit finds the way clear."""
+        try:
+            await self.api.delete(kind_of(child), view.namespace, child["metadata"]["name"], there["metadata"]["uid"])
+        except ApiError as error:
+            if error.code not in (404, 409):
+                raise
+        return Refusal(*child_key(child), 409, "it makes way for another")
+
     async def _present(self, view: JobView, child: Object) -> Object:
         """The metadata of what has a child's name; empty if it is gone since."""
         try:
-            return await self.api.metadata(_kind(child), view.namespace, child["metadata"]["name"])
+            return await self.api.metadata(kind_of(child), view.namespace, child["metadata"]["name"])
         except ApiError as error:
             if error.code == 404:
                 return {}
@@ -195,16 +208,6 @@ def _is_foreign(view: JobView, found: Object) -> bool:
     metadata = found.get("metadata", {})
     owners = [owner["uid"] for owner in metadata.get("ownerReferences", [])]
     return "deletionTimestamp" in metadata or view.uid not in owners
-
-
-def _kind(child: Object) -> Kind:
-    """Of Kueue's API the version that the child was rendered for."""
-    known = CHILDREN.get(child["kind"])
-    return known if known is not None else workloads(child["apiVersion"].rpartition("/")[2])
-
-
-def _kind_of(workload: Workload) -> Kind:
-    return workloads(workload.raw["apiVersion"].rpartition("/")[2])
 
 
 def _refused(child: Object, error: ApiError) -> Refusal:

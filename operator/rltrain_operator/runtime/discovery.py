@@ -1,13 +1,13 @@
-"""Which schedulers the cluster has, by the APIs that it serves."""
+"""What the cluster has to start pods together, by the APIs that it serves."""
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from rltrain_operator.render import NONE_SERVED, Served
-from rltrain_operator.render.workload import VERSIONS
+from rltrain_operator.render import NONE_SERVED, Served, gang, workload
 from rltrain_operator.runtime.api import Api
-from rltrain_operator.runtime.kinds import KUEUE, POD_GROUP
+from rltrain_operator.runtime.kinds import KUEUE, VOLCANO
 
 logger = logging.getLogger(__name__)
 
@@ -33,12 +33,17 @@ class Discovery:
         """Ask the API server, in one request."""
         self._looked = asyncio.get_running_loop().time()
         groups = await self.api.groups()
-        kueue = next((version for version in VERSIONS if version in groups.get(KUEUE, ())), None)
-        found = Served(kueue, POD_GROUP.version in groups.get(POD_GROUP.group, ()))
+        found = Served(
+            kueue=_best(workload.VERSIONS, groups.get(KUEUE, ())),
+            volcano=VOLCANO.version in groups.get(VOLCANO.group, ()),
+            pod_groups=_best(gang.VERSIONS, groups.get(gang.KUBERNETES, ())),
+        )
         if found != self.served:
-            logger.info("schedulers: Kueue %s, Volcano %s", kueue or "none", "yes" if found.volcano else "none")
+            volcano = "yes" if found.volcano else "none"
+            words = "schedulers: Kueue %s, Volcano %s, Kubernetes' own PodGroups %s"
+            logger.info(words, found.kueue or "none", volcano, found.pod_groups or "none")
         self.served = found
-        if kueue is None:
+        if found.kueue is None:
             self.has_kueue.clear()
         else:
             self.has_kueue.set()
@@ -47,3 +52,7 @@ class Discovery:
         """Look, unless that was done a moment ago."""
         if asyncio.get_running_loop().time() - self._looked >= SECONDS:
             await self.look()
+
+
+def _best(known: Iterable[str], served: Iterable[str]) -> str | None:
+    return next((version for version in known if version in served), None)

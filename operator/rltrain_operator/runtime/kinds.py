@@ -1,9 +1,11 @@
 """Addresses of the kinds that the operator handles."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from rltrain.api import names
+from rltrain.api.seen import Object
+from rltrain_operator.render import gang
 
 
 @dataclass(frozen=True)
@@ -52,10 +54,8 @@ CREATED: Final = (
 )
 """Children made once."""
 
-POD_GROUP: Final = Kind("PodGroup", "scheduling.volcano.sh", "v1beta1", "podgroups")
-"""Listed too, where the cluster has Volcano."""
-
-CHILDREN: Final = {kind.name: kind for kind in (JOB, *LISTED, *CREATED, POD_GROUP)}
+VOLCANO: Final = Kind(gang.KIND, gang.VOLCANO, gang.VOLCANO_VERSION, "podgroups")
+"""PodGroups, listed too where the cluster has Volcano."""
 
 PRIORITY_CLASS: Final = Kind("PriorityClass", "scheduling.k8s.io", "v1", "priorityclasses")
 
@@ -67,5 +67,21 @@ def workloads(version: str) -> Kind:
     return Kind("Workload", KUEUE, version, "workloads")
 
 
+def pod_groups(version: str) -> Kind:
+    """Kubernetes' own PodGroups in one of their versions."""
+    return Kind(gang.KIND, gang.KUBERNETES, version, "podgroups")
+
+
 def resource_flavors(version: str) -> Kind:
     return Kind("ResourceFlavor", KUEUE, version, "resourceflavors")
+
+
+_CHILDREN: Final = {
+    (kind.group, kind.name): kind for kind in (JOB, *LISTED, *CREATED, VOLCANO, workloads(""), pod_groups(""))
+}
+
+
+def kind_of(child: Object) -> Kind:
+    """The kind of a child, in the version that it was rendered for."""
+    group, _, version = child["apiVersion"].rpartition("/")
+    return replace(_CHILDREN[group, child["kind"]], version=version)

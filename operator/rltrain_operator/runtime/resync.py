@@ -10,7 +10,7 @@ from rltrain_operator.render import ANNOTATION_HASH
 from rltrain_operator.runtime.api import Api
 from rltrain_operator.runtime.cache import Cache, Key, Store
 from rltrain_operator.runtime.discovery import Discovery
-from rltrain_operator.runtime.kinds import JOB, LISTED, POD_GROUP, TRAINING_JOB, Kind, workloads
+from rltrain_operator.runtime.kinds import JOB, LISTED, TRAINING_JOB, VOLCANO, Kind, pod_groups, workloads
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ class Resync:
         """
         found: dict[str, dict[ChildKey, str]] = {}
         before = {uid: set(known) for uid, known in self.applied.items()}
-        for kind in (*LISTED, POD_GROUP) if self.discovery.served.volcano else LISTED:
+        for kind in self._listed():
             for scope in self._scopes():
                 async for child in self.api.list(kind, scope, labels=OWN_CHILDREN, metadata_only=True):
                     metadata = child["metadata"]
@@ -84,6 +84,13 @@ class Resync:
         for uid, known in found.items():
             if uid in living:
                 self.applied[uid] = known
+
+    def _listed(self) -> Iterator[Kind]:
+        yield from LISTED
+        if self.discovery.served.volcano:
+            yield VOLCANO
+        if (version := self.discovery.served.pod_groups) is not None:
+            yield pod_groups(version)
 
     def _scopes(self) -> Sequence[str | None]:
         return list(self.namespaces) or [None]

@@ -19,7 +19,8 @@ VIEW = JobView({"metadata": {"namespace": "team", "name": "a", "uid": UID}})
 
 def child(kind: str, name: str, owner: str = UID) -> dict[str, Any]:
     metadata = {"namespace": "team", "name": name, "ownerReferences": [{"uid": owner}]}
-    return {"kind": kind, "metadata": {**metadata, "annotations": {ANNOTATION_HASH: "h"}}}
+    version = "batch/v1" if kind == "Job" else "v1"
+    return {"apiVersion": version, "kind": kind, "metadata": {**metadata, "annotations": {ANNOTATION_HASH: "h"}}}
 
 
 HEAD, ROLLOUTS, SERVICE, SECRET = (

@@ -186,8 +186,8 @@ def _relations(spec: Schema) -> None:
     # The block's own default is judged before its fields have theirs.
     spec["scheduling"]["x-kubernetes-validations"] = [
         _rule(
-            "!has(self.gang) || self.gang != 'None' || !has(self.queueName)",
-            "queueName needs gang Auto, Kueue or Volcano: with None nobody keeps a queue",
+            "!has(self.gang) || !(self.gang in ['None', 'Kubernetes']) || !has(self.queueName)",
+            "queueName needs gang Auto, Kueue or Volcano: nobody else keeps a queue",
             ".queueName",
         ),
         _rule(

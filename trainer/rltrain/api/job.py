@@ -112,6 +112,11 @@ class SpecBase(Model):
                 "rollouts.autoscale isn't for a job in a queue, whose share is fixed once it is admitted: leave out "
                 "scheduling.queueName or rollouts.autoscale"
             )
+        if self.scheduling.gang == "Kubernetes" and rollouts is not None and rollouts.autoscale:
+            raise ValueError(
+                "rollouts.autoscale isn't for gang Kubernetes, whose size Kubernetes 1.36 fixes once there are pods: "
+                "leave out scheduling.gang or rollouts.autoscale"
+            )
         learners: LearnersRole | None = getattr(self, "learners", None)
         average = hasattr(self, "workers") or (learners is not None and learners.replicas > 1)
         if self.scheduling.topology is not None and not average:

@@ -24,8 +24,9 @@ class Topology(Model):
 class Scheduling(Model):
     """Queue, gang, priority and places of the job's pods."""
 
-    gang: Literal["Auto", "None", "Kueue", "Volcano"] = "Auto"
-    """Who starts pods together. `Auto`: Kueue where `queueName` is given, else Volcano where the cluster has it."""
+    gang: Literal["Auto", "None", "Kueue", "Volcano", "Kubernetes"] = "Auto"
+    """Who starts pods together. `Auto`: Kueue where `queueName` is given, else Volcano where the cluster has it, else
+    Kubernetes itself where it serves PodGroups as beta."""
     queue_name: Name | None = None
     """Kueue's LocalQueue: no pods until it admits the job. With `gang: Volcano`, Volcano's queue."""
     priority_class_name: Name | None = None
@@ -40,8 +41,8 @@ class Scheduling(Model):
 
     @model_validator(mode="after")
     def _queue_has_a_keeper(self) -> Self:
-        if self.gang == "None" and self.queue_name is not None:
-            raise ValueError("queueName needs gang Auto, Kueue or Volcano: with None nobody keeps a queue")
+        if self.gang in ("None", "Kubernetes") and self.queue_name is not None:
+            raise ValueError("queueName needs gang Auto, Kueue or Volcano: nobody else keeps a queue")
         if self.gang == "Kueue" and self.queue_name is None:
             raise ValueError("gang Kueue needs queueName, the LocalQueue of the job's namespace")
         return self
