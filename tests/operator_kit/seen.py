@@ -122,7 +122,7 @@ class World:
 
     def all_applied(self) -> None:
         """Every small child is in place."""
-        made = render(job(**self.raw["spec"]), CONFIG, "token")
+        made = render(job(**self.raw["spec"]), CONFIG, "token", self.seen.served)
         applied = {child_key(each): each["metadata"]["annotations"][ANNOTATION_HASH] for each in made}
         self.seen = replace(self.seen, applied=applied)
 

@@ -1,4 +1,4 @@
-"""How pods are taken in: Kueue's Workload, Volcano's gang, priorities, and places of a collective group."""
+"""How pods are taken in: Kueue's Workload, a gang's group, priorities, and places of a collective group."""
 
 from typing import Any
 
@@ -102,21 +102,48 @@ def test_a_gang_is_the_head_and_the_least_of_each_role_that_training_needs() -> 
         assert template["metadata"]["annotations"]["scheduling.k8s.io/group-name"] == group["metadata"]["name"]
 
 
+@pytest.mark.parametrize("version", ["v1beta1", "v1alpha2"])
+def test_kubernetes_own_gang_is_the_same_in_each_version(version: str) -> None:
+    scheduling = {"gang": "Kubernetes", "priorityClassName": "urgent"}
+    made_for = job(scheduling=scheduling, rollouts={"replicas": 8, "minReplicas": 3})
+    served = Served(pod_groups=version)
+    (group,) = [made for made in render(made_for, CONFIG, served=served) if made["kind"] == "PodGroup"]
+    assert group["apiVersion"] == f"scheduling.k8s.io/{version}"
+    assert group["metadata"]["ownerReferences"][0]["uid"] == UID
+    assert group["spec"] == {"schedulingPolicy": {"gang": {"minCount": 1 + 3}}, "priorityClassName": "urgent"}
+    for template in pods_of(made_for, served).values():
+        assert template["spec"]["schedulingGroup"] == {"podGroupName": group["metadata"]["name"]}
+        assert "schedulerName" not in template["spec"]
+        assert "annotations" not in template["metadata"]
+
+
+EVERYTHING = Served(kueue="v1beta2", volcano=True, pod_groups="v1beta1")
+BETA, ALPHA = Served(pod_groups="v1beta1"), Served(pod_groups="v1alpha2")
+
+
 @pytest.mark.parametrize(
     ("scheduling", "served", "expected"),
     [
-        ({}, VOLCANO, True),
-        ({}, SERVED, False),
-        ({"gang": "None"}, VOLCANO, False),
-        ({"queueName": "team"}, Served(kueue="v1beta2", volcano=True), False),
+        ({}, SERVED, None),
+        ({}, VOLCANO, "scheduling.volcano.sh"),
+        ({}, EVERYTHING, "scheduling.volcano.sh"),
+        ({}, BETA, "scheduling.k8s.io"),
+        ({}, ALPHA, None),
+        ({"gang": "Kubernetes"}, ALPHA, "scheduling.k8s.io"),
+        ({"gang": "Kubernetes"}, EVERYTHING, "scheduling.k8s.io"),
+        ({"gang": "None"}, EVERYTHING, None),
+        ({"queueName": "team"}, EVERYTHING, None),
     ],
 )
-def test_auto_takes_volcano_where_it_is_there_and_no_queue_is_named(
-    scheduling: Object, served: Served, expected: bool
+def test_auto_takes_volcano_then_kubernetes_beta_where_they_are_there_and_no_queue_is_named(
+    scheduling: Object, served: Served, expected: str | None
 ) -> None:
     objects = render(job(scheduling=scheduling), CONFIG, served=served)
-    assert ("PodGroup" in {made["kind"] for made in objects}) is expected
-    assert ("schedulerName" in pods_of(job(scheduling=scheduling), served)["head"]["spec"]) is expected
+    groups = [made["apiVersion"].partition("/")[0] for made in objects if made["kind"] == "PodGroup"]
+    assert groups == ([] if expected is None else [expected])
+    head = pods_of(job(scheduling=scheduling), served)["head"]["spec"]
+    assert ("schedulerName" in head) is (expected == "scheduling.volcano.sh")
+    assert ("schedulingGroup" in head) is (expected == "scheduling.k8s.io")
 
 
 def test_a_priority_class_is_every_pods() -> None:

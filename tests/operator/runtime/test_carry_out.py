@@ -36,6 +36,7 @@ def carry_out(
     *,
     there: dict[str, Any] | None = None,
     refused: str = "",
+    unchangeable: str = "",
     applied: dict[tuple[str, str], str] | None = None,
 ) -> tuple[tuple[Refusal, ...], list[str], Executor]:
     """What came back, what was asked of the server, and the executor.
@@ -44,6 +45,7 @@ def carry_out(
         plan: to be carried out.
         there: a Secret that is there already.
         refused: name of the object that the server refuses.
+        unchangeable: name of the object that the server refuses to change.
         applied: what is known to be there.
     """
     asked: list[str] = []
@@ -55,6 +57,10 @@ def carry_out(
         asked.append(f"{dry}{request.method} {name}")
         if name == refused:
             return web.json_response({"message": "no"}, status=400)
+        if name == unchangeable and request.method == "PATCH":
+            return web.json_response({"message": "field is immutable"}, status=422)
+        if request.method == "DELETE":
+            return web.json_response({})
         if request.method == "GET":
             return web.json_response(there or {"message": "not found"}, status=200 if there else 404)
         if request.method == "POST" and there:
@@ -124,3 +130,27 @@ def test_secret_of_another_object_is_not_taken_for_the_jobs_own(applied: dict[tu
     refusals, _, executor = carry_out(Plan(create=(SECRET,)), there=seen("u2"), applied=applied)
     assert [(refusal.name, refusal.code) for refusal in refusals] == [("a-token", 409)]
     assert ("Secret", "a-token") not in executor.applied.get(UID, {})
+
+
+GROUP = {**child("PodGroup", "a"), "apiVersion": "scheduling.k8s.io/v1alpha2"}
+FORMER = {("PodGroup", "a"): "of the former size"}
+
+
+def test_group_that_kubernetes_wont_change_makes_way_for_another() -> None:
+    there = {**GROUP, "metadata": {**GROUP["metadata"], "uid": "g"}}
+    refusals, asked, executor = carry_out(Plan(apply=(GROUP, HEAD)), there=there, unchangeable="a", applied=FORMER)
+    assert [(refusal.kind, refusal.code) for refusal in refusals] == [("PodGroup", 409)]
+    assert asked == ["PATCH a", "GET a", "DELETE a"], "no pods before the other is there"
+    assert executor.applied[UID] == FORMER
+
+    leaving = {**there, "metadata": {**there["metadata"], "deletionTimestamp": "now"}}
+    refusals, asked, _ = carry_out(Plan(apply=(GROUP, HEAD)), there=leaving, unchangeable="a", applied=FORMER)
+    assert [refusal.code for refusal in refusals] == [409]
+    assert asked == ["PATCH a", "GET a"]
+
+
+def test_another_jobs_group_stays() -> None:
+    there = {**GROUP, "metadata": {**GROUP["metadata"], "uid": "g", "ownerReferences": [{"uid": "u2"}]}}
+    refusals, asked, _ = carry_out(Plan(apply=(GROUP,)), there=there, unchangeable="a")
+    assert [refusal.code for refusal in refusals] == [409]
+    assert asked == ["POST a", "PATCH a", "GET a"]

@@ -107,7 +107,9 @@ def test_however_many_jobs_miss_a_scheduler_it_is_looked_for_now_and_then(monkey
         monkeypatch.setattr(discoveries, "SECONDS", 0.0)
         server.served["scheduling.volcano.sh/v1beta1"] = ("podgroups", "PodGroup")
         await discovery.look_again()
-        assert discovery.served == Served(volcano=True)
+        server.served["scheduling.k8s.io/v1alpha2"] = ("podgroups", "PodGroup")
+        await discovery.look_again()
+        assert discovery.served == Served(volcano=True, pod_groups="v1alpha2")
         await api.close()
 
     run(body)

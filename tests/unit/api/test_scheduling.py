@@ -11,7 +11,8 @@ from operator_kit.manifests import job
 @pytest.mark.parametrize(
     ("plan", "spec", "words"),
     [
-        ("DQN", {"scheduling": {"gang": "None", "queueName": "team"}}, "with None nobody keeps a queue"),
+        ("DQN", {"scheduling": {"gang": "None", "queueName": "team"}}, "nobody else keeps a queue"),
+        ("DQN", {"scheduling": {"gang": "Kubernetes", "queueName": "team"}}, "nobody else keeps a queue"),
         ("DQN", {"scheduling": {"gang": "Kueue"}}, "gang Kueue needs queueName"),
         (
             "DQN",
@@ -20,6 +21,11 @@ from operator_kit.manifests import job
                 "rollouts": {"replicas": 1, "maxReplicas": 2, "autoscale": True},
             },
             "leave out scheduling.queueName or rollouts.autoscale",
+        ),
+        (
+            "DQN",
+            {"scheduling": {"gang": "Kubernetes"}, "rollouts": {"replicas": 1, "maxReplicas": 2, "autoscale": True}},
+            "leave out scheduling.gang or rollouts.autoscale",
         ),
         ("DQN", {"scheduling": {"topology": {"key": "zone"}}}, "pods that average gradients"),
         ("Apex", {"scheduling": {"topology": {"key": "zone"}}}, "pods that average gradients"),

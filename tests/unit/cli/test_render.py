@@ -80,6 +80,16 @@ def test_a_gang_of_volcanos_is_shown_with_what_that_assumes(
     assert items[-1]["spec"]["template"]["spec"]["schedulerName"] == "volcano"
 
 
+def test_a_gang_of_kubernetes_own_is_shown_with_what_that_assumes(rltrain: Command, tmp_path: Path) -> None:
+    path = tmp_path / "gang.yaml"
+    path.write_text(manifest("scheduling: {gang: Kubernetes}"))
+    done = rltrain("render", path)
+    assert done.out.startswith("# a cluster with Kubernetes' own gang scheduling is assumed (spec.scheduling.gang)")
+    items = list(YAML(typ="safe").load_all(done.out))
+    assert "scheduling.k8s.io/v1beta1" in [item["apiVersion"] for item in items]
+    assert "schedulingGroup" in items[-1]["spec"]["template"]["spec"]
+
+
 def test_nothing_is_assumed_of_a_cluster_for_a_job_that_asks_for_nothing(rltrain: Command, file: Path) -> None:
     assert not rltrain("render", file).out.startswith("#")
 
