@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from chaos.faults import FAULTS, Fault
+from chaos.ledger import keeping
 from chaos.scene import CHECKPOINT_SECONDS, JOBS, Scene, Unhealed
 from e2e.installation import NAMESPACE, RELEASE, Images, Operator, helm, wait_installed
 from e2e.kube import ROOT, Kube, progress
@@ -57,13 +58,13 @@ class Outcome:
 def main() -> int:
     """0 if everything healed and every job succeeded."""
     parser = argparse.ArgumentParser(prog="python -m chaos", description=__doc__)
-    parser.add_argument("--only", default="", help="words of the faults to try")
+    parser.add_argument("--only", default="", help="words of the faults to try, with commas between")
     parser.add_argument("--storm", type=float, default=600.0, help="seconds of faults at random; 0 for none")
     parser.add_argument("--seed", type=int, default=1, help="of the storm")
     parser.add_argument("--json", type=Path, default=Path(".cluster/chaos.json"), help="where the outcomes go")
     args = parser.parse_args()
-    chosen = [fault for fault in FAULTS if args.only in fault.name]
-    with prepared() as scene:
+    chosen = [fault for fault in FAULTS if any(words in fault.name for words in args.only.split(","))]
+    with prepared() as scene, keeping(scene.kube) as ledger:
         scene.begin()
         outcomes = [tell(alone(scene, fault)) for fault in chosen]
         if args.storm:
@@ -72,8 +73,10 @@ def main() -> int:
         states = scene.end()
     print(table(outcomes))
     print(f"orphans: {', '.join(orphans) or 'none'}; in the end {states}")
+    print(f"of {len(ledger.starts)} starts from a checkpoint, from an older one than was told: {ledger.fell_back or 0}")
     args.json.write_text(json.dumps([asdict(outcome) for outcome in outcomes], indent=1))
-    well = not orphans and set(states.values()) == {"Succeeded"} and not any(outcome.trouble for outcome in outcomes)
+    succeeded = set(states.values()) == {"Succeeded"}
+    well = succeeded and not orphans and not ledger.fell_back and not any(outcome.trouble for outcome in outcomes)
     return 0 if well else 1
 
 

@@ -120,7 +120,7 @@ def _image(scene: Scene) -> None:
     try:
         _told(scene, APEX, "ImagePullFailed", scene.images.trainer)
     finally:
-        onenode.start(scene.machine, {"registry": configs.control_plane(onenode.FILES)["registry"]})
+        onenode.start(scene.machine, configs.image_registry(onenode.FILES))
 
 
 def _quota(scene: Scene) -> None:
