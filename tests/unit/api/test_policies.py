@@ -107,9 +107,14 @@ def test_every_variant_has_sections_of_its_own() -> None:
 
 def test_the_crd_has_rules_for_keys_of_one_algorithm() -> None:
     spec = crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
-    messages = [rule["message"] for rule in spec["x-kubernetes-validations"]]
-    assert "spec.config.tau belongs to policy SAC" in messages
-    assert "spec.config.double_q belongs to policy DQN or R2D2" in messages
+    rules = spec["x-kubernetes-validations"]
+    messages = [rule["message"] for rule in rules if "message" in rule]
+    told = {rule["messageExpression"].rpartition("+ ")[2]: rule for rule in rules if "messageExpression" in rule}
+    of_sac = told['" belongs to policy SAC"']
+    assert "has(self.config.target_entropy) ? 'spec.config.target_entropy'" in of_sac["messageExpression"]
+    assert "self.config.policy in ['SAC'] || " in of_sac["rule"]
+    assert "has(self.config.tau)" in of_sac["rule"]
+    assert "has(self.config.double_q)" in told['" belongs to policy DQN or R2D2"']["rule"]
     assert "plan OffPolicy needs spec.config.policy" in messages
     assert "plan CQL needs spec.config.input" in messages
     assert spec["properties"]["config"]["properties"]["policy"]["enum"] == ["DQN", "R2D2", "SAC"]

@@ -1,5 +1,6 @@
 """The CRD, made from the models: a structural schema with defaults, CEL rules, printer columns and status."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from pydantic import BaseModel
@@ -101,7 +102,7 @@ def _root() -> Schema:
                 "metadata.name must begin with a letter and consist of lower-case letters, digits and hyphens: the "
                 "job's Service carries it",
             ),
-            *(_fixed(path, why) for path, why in FIXED.items()),
+            *_fixed(),
         ],
     }
 
@@ -128,13 +129,13 @@ def _spec() -> Schema:
         *_belonging("config", {plan: set(config["properties"]) for plan, config in configs.items()}),
         *_by_policy({name: set(config["properties"]) for name, config in keys.items()}),
         *(
-            _rule(f"{_BASE} != '{plan}' || has(self.{key})", f"plan {plan} needs spec.{key}")
+            _rule(f"has(self.{key}) || {_BASE} != '{plan}'", f"plan {plan} needs spec.{key}")
             for plan, spec in specs.items()
             for key in sorted(set(spec["required"]) - set(merged["required"]))
         ),
         *(
             _rule(
-                f"{_BASE} != '{plan}' || !has(self.config) || has(self.config.{key})",
+                f"!has(self.config) || has(self.config.{key}) || {_BASE} != '{plan}'",
                 f"plan {plan} needs spec.config.{key}",
             )
             for plan, config in configs.items()
@@ -204,19 +205,27 @@ def _relations(spec: Schema) -> None:
     ]
 
 
-def _fixed(path: str, why: str) -> Schema:
-    """A rule for the whole object by which a field stays what it is, given or not."""
-    section, _, key = path.partition(".")
-
-    def given(spec: str) -> str:
-        return f"(has({spec}.{section}) && has({spec}.{section}.{key}))"
-
+def _fixed() -> list[Schema]:
+    """Rules for the whole object by which a field stays what it is, given or not."""
     before, now = "oldSelf.spec", "self.spec"
-    same = f"{given(now)} == {given(before)} && (!{given(now)} || {now}.{path} == {before}.{path})"
-    begun = "has(oldSelf.status) && has(oldSelf.status.progress)"
-    return _rule(
-        f"!({begun}) || {same}", f"spec.{path} can't be changed once training has begun, {why}: make another job"
-    )
+
+    def is_changed(path: str) -> str:
+        section, _, key = path.partition(".")
+
+        def given(spec: str) -> str:
+            return f"(has({spec}.{section}) && has({spec}.{section}.{key}))"
+
+        return f"({given(now)} != {given(before)} || {given(now)} && {now}.{path} != {before}.{path})"
+
+    hasnt_begun = "!has(oldSelf.status) || !has(oldSelf.status.progress)"
+    return [
+        _none_of(
+            {f"spec.{path}": is_changed(path) for path in FIXED if FIXED[path] == why},
+            f" can't be changed once training has begun, {why}: make another job",
+            unless=hasnt_begun,
+        )
+        for why in dict.fromkeys(FIXED.values())
+    ]
 
 
 def _own_plans(built_in: list[str]) -> list[Schema]:
@@ -239,40 +248,61 @@ def _own_plans(built_in: list[str]) -> list[Schema]:
 
 
 def _belonging(section: str, keys: dict[str, set[str]]) -> list[Schema]:
-    """A rule for each key that not every plan has."""
+    """Rules for the keys that not every plan has."""
     parent = f"self.{section}" if section else "self"
     guard = f"!has({parent}) || " if section else ""
-    rules = []
-    for key in sorted({key for of_plan in keys.values() for key in of_plan}):
-        owners = sorted(plan for plan in keys if key in keys[plan])
-        if len(owners) == len(keys):
-            continue
-        path = ".".join(part for part in ("spec", section, key) if part)
-        rules.append(
-            _rule(
-                f"{_BASE} in {owners} || {guard}!has({parent}.{key})".replace('"', "'"),
-                f"{path} belongs to plan {' or '.join(owners)}",
-            )
+    return [
+        _none_of(
+            {".".join(part for part in ("spec", section, key) if part): f"has({parent}.{key})" for key in owned},
+            f" belongs to plan {' or '.join(owners)}",
+            unless=f"{guard}{_BASE} in {_listed(owners)}",
         )
-    return rules
+        for owners, owned in _by_owners(keys).items()
+    ]
 
 
 def _by_policy(keys: dict[str, set[str]]) -> list[Schema]:
-    """A rule for each key that only some of a plan's algorithms have."""
-    rules = []
-    for plan in PLAN_SPECS:
-        of = {v.policy: keys[v.name] for v in variants_of(plan) if v.policy is not None}
-        for key in sorted({key for owned in of.values() for key in owned}):
-            owners = sorted(policy for policy, owned in of.items() if key in owned)
-            if len(owners) < len(of):
-                rules.append(
-                    _rule(
-                        "!has(self.config) || !has(self.config.policy) || "
-                        f"self.config.policy in {owners} || !has(self.config.{key})",
-                        f"spec.config.{key} belongs to policy {' or '.join(owners)}",
-                    )
-                )
-    return rules
+    """Rules for the keys that only some of a plan's algorithms have."""
+    return [
+        _none_of(
+            {f"spec.config.{key}": f"has(self.config.{key})" for key in owned},
+            f" belongs to policy {' or '.join(owners)}",
+            unless=f"!has(self.config) || !has(self.config.policy) || self.config.policy in {_listed(owners)}",
+        )
+        for plan in PLAN_SPECS
+        for owners, owned in _by_owners(
+            {variant.policy: keys[variant.name] for variant in variants_of(plan) if variant.policy is not None}
+        ).items()
+    ]
+
+
+def _by_owners(keys: dict[str, set[str]]) -> dict[tuple[str, ...], list[str]]:
+    """Keys that not all have, by who has them."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for key in sorted({key for owned in keys.values() for key in owned}):
+        owners = tuple(sorted(owner for owner, owned in keys.items() if key in owned))
+        if len(owners) < len(keys):
+            found.setdefault(owners, []).append(key)
+    return found
+
+
+def _listed(words: Sequence[str]) -> str:
+    """A list in CEL."""
+    return "[" + ", ".join(f"'{word}'" for word in words) + "]"
+
+
+def _none_of(broken: dict[str, str], why: str, *, unless: str) -> Schema:
+    """One rule for many fields, which tells of the first: each rule is evaluated with each write, also of the status.
+
+    Args:
+        broken: a condition for each field's path, in CEL.
+        why: what is said after the path.
+        unless: in which case all are fine.
+    """
+    *others, last = broken
+    first = "".join(f"{broken[path]} ? '{path}' : " for path in others)
+    rule = f"{unless} || !({' || '.join(broken.values())})"
+    return {"rule": rule, "messageExpression": f"({first}'{last}') + \"{why}\""}
 
 
 def _rule(rule: str, message: str, field: str | None = None) -> Schema:
