@@ -206,7 +206,7 @@ def test_events_tell_the_story_without_repetition(jobs: Kube) -> None:
 
     jobs.wait("the last event", lambda: "StopCriterionReached" in reasons(), 20)
     assert sorted(reasons()) == sorted(set(reasons()))
-    assert {"Accepted", "PodsReady", "StopCriterionReached"} <= set(reasons())
+    assert {"PodsReady", "StopCriterionReached"} <= set(reasons())
 
 
 def test_deleting_a_job_while_its_head_is_being_made_leaves_only_its_volume(kube: Kube, images: Images) -> None:

@@ -20,9 +20,10 @@ def child(
     conditions: tuple[tuple[str, str, str], ...] = (),
     made_for: Object | None = None,
     deleting: bool = False,
+    begun: bool = True,
     **counts: int,
 ) -> ChildJob:
-    """A Job of ours; conditions are (type, reason, message)."""
+    """A Job of ours, to which the Job controller has come; conditions are (type, reason, message)."""
     tree = made_for or manifest()
     hash_ = manifest_hash(job(**tree["spec"]))
     metadata: Object = {
@@ -41,6 +42,7 @@ def child(
             {"type": kind, "status": "True", "reason": reason, "message": message}
             for kind, reason, message in conditions
         ],
+        **({"startTime": "2026-11-30T12:00:01Z"} if begun else {}),
         **counts,
     }
     spec = {"completions": desired, "parallelism": desired, "backoffLimit": 3}

@@ -18,13 +18,15 @@ from rltrain_operator.plan.diagnosis import wants_events
 from rltrain_operator.plan.observed import ChildJob, ChildKey, JobView, Observed, PodReport, Refusal
 from rltrain_operator.plan.queue import Queue, ended, given_back
 from rltrain_operator.plan.sizes import followed
-from rltrain_operator.plan.times import to_time
+from rltrain_operator.plan.status import OWN_FIELDS, says_little
+from rltrain_operator.plan.times import to_text, to_time
 from rltrain_operator.plan.visit import Visit
 from rltrain_operator.plan.workload import Told, Workload
 from rltrain_operator.render import Object, OperatorConfig, Served, render, token_secret
 
 __all__ = [
     "CREATE_ONLY",
+    "OWN_FIELDS",
     "Change",
     "ChildJob",
     "ChildKey",
@@ -39,6 +41,8 @@ __all__ = [
     "child_key",
     "job_names",
     "make_plan",
+    "says_little",
+    "to_text",
     "to_time",
     "wants_events",
 ]

@@ -54,7 +54,7 @@ class Event:
 
 
 _GOOD = {"ClusterReady", "Training", "Succeeded"}
-_QUIET = {
+QUIET = {
     "NotStarted",
     "Creating",
     "PodsStarting",
@@ -78,8 +78,10 @@ def events(view: JobView, made: list[Object]) -> tuple[Event, ...]:
     for condition in made:
         before = view.condition(condition["type"])
         is_new = (condition["status"], condition["reason"]) != (before.get("status"), before.get("reason"))
-        if not is_new or condition["reason"] in _QUIET or condition["status"] == "Unknown":
+        if not is_new or condition["reason"] in QUIET or condition["status"] == "Unknown":
             continue
+        if condition["reason"] == "Accepted" and not before:
+            continue  # goes without saying; that a manifest has been mended doesn't
         if condition["type"] == "Failed" and condition["status"] == "False":
             continue
         if condition["type"] == "Succeeded" and condition["status"] == "False":

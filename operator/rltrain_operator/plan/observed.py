@@ -97,6 +97,11 @@ class ChildJob(Child):
     def max_restarts(self) -> int:
         return int(self.raw["spec"].get("backoffLimit") or 0)
 
+    @property
+    def begun(self) -> bool:
+        """Whether the Job controller has come to it: before that there is nothing to be seen of pods."""
+        return "startTime" in self.raw.get("status", {})
+
     def count(self, what: str) -> int:
         """A counter of the Job's status: active, ready, failed or succeeded."""
         return int(self.raw.get("status", {}).get(what) or 0)

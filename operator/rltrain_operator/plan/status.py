@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from rltrain.api import names
-from rltrain_operator.plan.conditions import Verdict, Verdicts, conditions
+from rltrain_operator.plan.conditions import QUIET, Verdict, Verdicts, conditions
 from rltrain_operator.plan.observed import ChildJob, JobView
 from rltrain_operator.plan.times import to_text
 from rltrain_operator.render import Object
@@ -112,3 +112,20 @@ def is_same(view: JobView, made: Object) -> bool:
     """Whether the status says all this already."""
     before: Mapping[str, object] = view.status
     return all(before.get(key) == made.get(key) for key in OWN_FIELDS)
+
+
+def says_little(view: JobView, made: Object) -> bool:
+    """Whether nothing has changed that people wait for, such as only how many pods are ready.
+
+    That is: no condition's status, no reason that is told as an event, and no end.
+    """
+
+    def gist(status: Mapping[str, object]) -> list[object]:
+        conditions: Sequence[Object] = status.get("conditions") or []  # type: ignore[assignment]
+        told = [
+            (each["type"], each["status"], each["reason"] not in QUIET and each["reason"], each["observedGeneration"])
+            for each in conditions
+        ]
+        return [told, *(status.get(key) for key in ("observedGeneration", "startTime", "completionTime", "restarts"))]
+
+    return gist(view.status) == gist(made)

@@ -1,7 +1,7 @@
 """ConfigMaps: the resolved manifest, and environment defaults that a user may override."""
 
 from rltrain.api import names
-from rltrain.api.resolve import resolved_yaml
+from rltrain.api.resolve import resolved_json
 from rltrain_operator.render.context import Context, Object
 from rltrain_operator.render.places import averages
 from rltrain_operator.render.roles import RoleView
@@ -26,7 +26,7 @@ def defaults_name(ctx: Context) -> str:
 
 def manifest(ctx: Context) -> Object:
     """What the head and the nodes read: the job as resolved, without its status."""
-    return ctx.object("v1", "ConfigMap", manifest_name(ctx), data={MANIFEST_KEY: resolved_yaml(ctx.job)})
+    return ctx.object("v1", "ConfigMap", manifest_name(ctx), data={MANIFEST_KEY: resolved_json(ctx.job)})
 
 
 def defaults(ctx: Context, role: RoleView) -> Object | None:

@@ -24,8 +24,10 @@ logger = logging.getLogger(__name__)
 TRIES: Final = 5
 PAGE: Final = 100
 TIMEOUT_SECONDS: Final = 30.0
-WATCH_SECONDS: Final = 120
-"""The server ends a watch after so long. One that it doesn't end has gone silent, and is left before liveness fails."""
+WATCH_SECONDS: Final = 300
+"""The server ends a watch after so long."""
+SILENCE_SECONDS: Final = 90.0
+"""The server says at least once in a minute or so how far a watch has come; one without a word is dead."""
 _AGAIN = frozenset({429, 500, 502, 503, 504})
 _METHODS: Final = {"get": "GET", "list": "GET", "create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE"}
 _APPLY: Final = "application/apply-patch+yaml"
@@ -55,6 +57,19 @@ class NotLeading(Exception):
 
 Count = Callable[[str, str, str], None]
 """Told of each request: verb, resource (with its subresource) and status code, which is empty where no answer came."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """A part of a list.
+
+    Attributes:
+        items: its objects.
+        version: the whole list's resource version.
+    """
+
+    items: list[Object]
+    version: str
 
 
 @dataclass
@@ -139,9 +154,9 @@ class Api:
 
     @asynccontextmanager
     async def watch(
-        self, kind: Kind, namespace: str | None, *, labels: str | None = None
+        self, kind: Kind, namespace: str | None, since: str, *, labels: str | None = None
     ) -> AsyncIterator[AsyncIterator[Object]]:
-        """Events about objects of a kind, first those that are there; until the server ends them.
+        """Events about objects of a kind since a list's version, with bookmarks; until the server ends them.
 
         Raises:
             ApiError: the server's refusal.
@@ -149,9 +164,10 @@ class Api:
         """
         await self._limit.take()
         self.requests += 1
-        params = {"watch": "1", "timeoutSeconds": str(WATCH_SECONDS), "labelSelector": labels or ""}
+        params = {"watch": "true", "timeoutSeconds": str(WATCH_SECONDS), "labelSelector": labels or ""}
+        params |= {"resourceVersion": since, "allowWatchBookmarks": "true"}
         path = kind.path(namespace)
-        timeout = aiohttp.ClientTimeout(total=WATCH_SECONDS + TIMEOUT_SECONDS, connect=TIMEOUT_SECONDS)
+        timeout = aiohttp.ClientTimeout(connect=TIMEOUT_SECONDS, sock_read=SILENCE_SECONDS)
         try:
             async with self._client.get(
                 self._server + path, params=params, headers=self._authorization, timeout=timeout
@@ -169,15 +185,21 @@ class Api:
         """The object without its content, which for a Secret is none of our business."""
         return await self._request("get", kind.plural, kind.path(namespace, name), accept=_METADATA)
 
-    async def create(self, kind: Kind, made: Object, *, strict: bool = False, dry_run: bool = False) -> Object:
-        """Make an object; strictly, it is refused where it has fields that the API server doesn't know."""
+    async def create(
+        self, kind: Kind, made: Object, *, strict: bool = False, dry_run: bool = False, whole: bool = False
+    ) -> Object:
+        """Make an object; its metadata, or the whole of it.
+
+        Strictly, it is refused where it has fields that the API server doesn't know.
+        """
         params = {"fieldManager": names.OPERATOR_FIELD_MANAGER}
         if strict or dry_run:
             params["fieldValidation"] = "Strict"
         if dry_run:
             params["dryRun"] = "All"
         path = kind.path(made["metadata"]["namespace"])
-        return await self._request("create", kind.plural, path, params=params, body=made)
+        accept = "application/json" if whole else _METADATA
+        return await self._request("create", kind.plural, path, params=params, body=made, accept=accept)
 
     async def replace(self, kind: Kind, made: Object) -> Object:
         """Write the whole object, if its resource version is still the newest."""
@@ -185,15 +207,15 @@ class Api:
         path = kind.path(made["metadata"]["namespace"], made["metadata"]["name"])
         return await self._request("update", kind.plural, path, params=params, body=made)
 
-    async def apply(self, kind: Kind, made: Object, *, subresource: str | None = None, dry_run: bool = False) -> Object:
+    async def apply(self, kind: Kind, made: Object, *, dry_run: bool = False) -> None:
         """Server-side apply; fields that others set on the side stay theirs."""
         params = {"fieldManager": names.OPERATOR_FIELD_MANAGER, "force": "true", "fieldValidation": "Strict"}
         if dry_run:
             params["dryRun"] = "All"
-        metadata = made["metadata"]
-        path = kind.path(metadata["namespace"], metadata["name"], subresource)
-        resource = f"{kind.plural}/{subresource}" if subresource else kind.plural
-        return await self._request("patch", resource, path, params=params, body=made, content_type=_APPLY)
+        path = kind.path(made["metadata"]["namespace"], made["metadata"]["name"])
+        await self._request(
+            *("patch", kind.plural, path), params=params, body=made, accept=_METADATA, content_type=_APPLY
+        )
 
     async def patch(
         self,
@@ -230,18 +252,35 @@ class Api:
         metadata_only: bool = False,
     ) -> AsyncIterator[Object]:
         """Objects, page by page; at most ``limit`` of them."""
+        pages = self.pages(kind, namespace, labels=labels, fields=fields, limit=limit, metadata_only=metadata_only)
+        async for page in pages:
+            for item in page.items:
+                yield item
+
+    async def pages(
+        self,
+        kind: Kind,
+        namespace: str | None,
+        *,
+        labels: str | None = None,
+        fields: str | None = None,
+        limit: int | None = None,
+        metadata_only: bool = False,
+    ) -> AsyncIterator[Page]:
+        """The same with their list's version, from which a watch goes on."""
         left, token = limit, ""
         accept = _METADATA_LIST if metadata_only else "application/json"
         while True:
             params = {"limit": str(min(PAGE, left or PAGE)), "continue": token}
             params |= {"labelSelector": labels or "", "fieldSelector": fields or ""}
             used = {key: value for key, value in params.items() if value}
-            page = await self._request("list", kind.plural, kind.path(namespace), params=used, accept=accept)
-            for item in page.get("items") or []:
-                yield item
-            token = page.get("metadata", {}).get("continue") or ""
+            found = await self._request("list", kind.plural, kind.path(namespace), params=used, accept=accept)
+            metadata = found.get("metadata", {})
+            page = Page(found.get("items") or [], metadata.get("resourceVersion") or "")
+            yield page
+            token = metadata.get("continue") or ""
             if left is not None:
-                left -= len(page.get("items") or [])
+                left -= len(page.items)
             if not token or (left is not None and left <= 0):
                 return
 

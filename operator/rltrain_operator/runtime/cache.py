@@ -1,5 +1,6 @@
 """What the watches have shown: jobs and their Jobs, by name."""
 
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -65,25 +66,34 @@ class Store:
             del self._objects[key]
             self._watched.pop(key, None)
 
-    def replace(self, listed: list[Object], newest_before: dict[Key, int]) -> set[Key]:
-        """Bring the store in line with a list; keys of what was different.
+    def take(self, event: str | None, made: Object) -> None:
+        """Bring it up to date with a watch's event of this kind."""
+        self.heard_at = time.time()
+        if event == "DELETED":
+            self.forget(key_of(made), made["metadata"]["uid"])
+        elif event != "BOOKMARK":
+            self.see(made, watched=True)
+
+    def replace(self, listed: list[Object], newest_before: dict[Key, int], *, watched: bool = False) -> list[Object]:
+        """Bring the store in line with a list; what was different, and what is gone.
 
         Args:
             listed: all objects there are.
             newest_before: versions known before the list was asked for: what came after them isn't gone.
+            watched: a watch goes on from the list.
         """
-        changed = set()
+        changed = []
         found = {key_of(made) for made in listed}
         for key, version in newest_before.items():
             known = self._objects.get(key)
             if key not in found and known is not None and version_of(known) == version:
                 self.forget(key)
-                changed.add(key)
+                changed.append(known)
         for made in listed:
             known = self._objects.get(key_of(made))
             if known is None or version_of(known) < version_of(made):
-                changed.add(key_of(made))
-            self.see(made)
+                changed.append(made)
+            self.see(made, watched=watched)
         return changed
 
     def versions(self) -> dict[Key, int]:

@@ -136,7 +136,7 @@ class Executor:
         there = await self._present(view, child) if is_likely else {}
         if not there:
             try:
-                there = await self.api.create(kind_of(child), child)
+                there = await self.api.create(kind_of(child), child, whole=child["kind"] == WORKLOAD)
             except ApiError as error:
                 if error.code != 409:
                     return _refused(child, error)

@@ -15,11 +15,13 @@ MOST_PODS = 200
 async def look(api: Api, view: JobView, jobs: Sequence[ChildJob]) -> PodReport:
     """The job's pods as they are now."""
     own = f"{names.LABEL_JOB_UID}={view.uid}"
-    head = f"{own},{names.LABEL_ROLE}={names.HEAD}"
-    others = f"{own},{names.LABEL_ROLE}!={names.HEAD}"
-    pods = [pod async for pod in api.list(POD, view.namespace, labels=head, limit=MOST_PODS)]
-    if any(job.role != names.HEAD for job in jobs):
-        pods += [pod async for pod in api.list(POD, view.namespace, labels=others, limit=MOST_PODS)]
+    pods = [pod async for pod in api.list(POD, view.namespace, labels=own, limit=MOST_PODS)]
+    if len(pods) == MOST_PODS:
+        # The head's tells most, and may be among the rest.
+        head = f"{own},{names.LABEL_ROLE}={names.HEAD}"
+        pods = [pod async for pod in api.list(POD, view.namespace, labels=head, limit=MOST_PODS)] + [
+            pod for pod in pods if pod["metadata"]["labels"].get(names.LABEL_ROLE) != names.HEAD
+        ]
     if any("deletionTimestamp" in pod["metadata"] for pod in pods) and await namespace_ends(api, view.namespace):
         return PodReport(tuple(pods), namespace_ends=True)
     warnings = {}

@@ -1,6 +1,7 @@
 """``rltrain-operator``: the operator's entry point."""
 
 import asyncio
+import gc
 import logging
 import sys
 from collections.abc import Sequence
@@ -19,6 +20,9 @@ async def _run(own: Settings) -> None:
     from rltrain_operator.runtime.metrics import Metrics
     from rltrain_operator.runtime.operator import Operator
 
+    # What the collector has to look at are the cache and the libraries, which stay: it looks more seldom.
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 100)
     metrics = Metrics()
     async with AsyncExitStack() as closing:
         api = Api(own.requests_per_second, count=metrics.requested)

@@ -88,8 +88,10 @@ class Operator:
     def _parts(self) -> list[Coroutine[Any, Any, None]]:
         parts = [self.health.measure(), self._become_ready(), self._stand(), self._act(), self._resync_for_ever()]
         scopes: list[str | None] = list(self._settings.namespaces) or [None]
-        workloads = (self._api, self._discovery, self._cache.workloads, self._is_due)
-        return [*parts, *(Follower(*workloads, scope).run() for scope in scopes)]
+        for scope in scopes:
+            parts.append(Follower(self._api, self._cache.jobs, self._is_due, scope).run(JOB))
+            parts.append(Follower(self._api, self._cache.workloads, self._is_due, scope).run_workloads(self._discovery))
+        return parts
 
     async def _watch(self, told: asyncio.Event) -> None:
         """Watch for ever. What has broken the watches is no reason to give a lead away: they begin anew."""

@@ -3,7 +3,6 @@
 No finalizers, no annotations, no timers: nothing of ours is ever in an object's way.
 """
 
-import time
 from collections.abc import Callable, Iterator
 from itertools import chain, repeat
 from typing import Any
@@ -12,8 +11,7 @@ import kopf
 
 from rltrain.api import names
 from rltrain_operator.runtime.api import log_in
-from rltrain_operator.runtime.cache import Cache, Key, Store, job_key, key_of
-from rltrain_operator.runtime.resync import OWN_CHILDREN
+from rltrain_operator.runtime.cache import Cache, Key, key_of
 
 Due = Callable[[Key], None]
 
@@ -33,7 +31,6 @@ def settings() -> kopf.OperatorSettings:
     made.networking.request_timeout = 30
     made.networking.error_backoffs = Patience()
     made.watching.inactivity_timeout = 70
-    made.watching.label_selectors["jobs"] = OWN_CHILDREN
     made.queueing.idle_timeout = 0.5
     made.queueing.exit_timeout = 0.5
     made.posting.enabled = False
@@ -71,7 +68,7 @@ class _NoProgress(kopf.ProgressStorage):
 
 
 def registry(cache: Cache, due: Due) -> kopf.OperatorRegistry:
-    """Handlers of both kinds that are watched."""
+    """The handler of jobs; what belongs to them is followed apart (follow.py)."""
     made = kopf.OperatorRegistry()
 
     @kopf.on.login(registry=made)
@@ -81,23 +78,7 @@ def registry(cache: Cache, due: Due) -> kopf.OperatorRegistry:
     @kopf.on.event(names.GROUP, names.VERSION, names.PLURAL, registry=made)
     async def training_job(event: kopf.RawEvent, **_: Any) -> None:
         found = dict(event["object"])
-        take(cache.training_jobs, event["type"], found)
+        cache.training_jobs.take(event["type"], found)
         due(key_of(found))
 
-    @kopf.on.event("batch", "v1", "jobs", registry=made)
-    async def job(event: kopf.RawEvent, **_: Any) -> None:
-        found = dict(event["object"])
-        take(cache.jobs, event["type"], found)
-        if (key := job_key(found)) is not None:
-            due(key)
-
     return made
-
-
-def take(store: Store, kind: str | None, found: dict[str, Any]) -> None:
-    """Bring a store up to date with an event of this kind."""
-    store.heard_at = time.time()
-    if kind == "DELETED":
-        store.forget(key_of(found), found["metadata"]["uid"])
-    else:
-        store.see(found, watched=True)

@@ -147,7 +147,7 @@ def test_more_rollouts_come_at_once_and_the_driver_is_told() -> None:
 
     assert plan.change == (Change(rollouts, {"completions": 3, "parallelism": 3}),)
     assert names(plan) == ["ConfigMap/cartpole-manifest"]
-    assert "replicas: 3" in next(each for each in plan.apply)["data"]["job.yaml"]
+    assert '"replicas": 3' in next(each for each in plan.apply)["data"]["job.yaml"]
     assert world.said("Accepted") == ("True", "Accepted")
 
 
@@ -193,7 +193,7 @@ def test_with_autoscale_the_drivers_proposal_is_followed_within_the_bounds() -> 
     world.report(progress={**TRAINING, "rolloutsProposed": 2})
     plan = world.visit(head, rollouts, after=60)
     assert sizes(plan) == {"rollouts": {"completions": 2, "parallelism": 2}}
-    assert "replicas: 2" in plan.apply[0]["data"]["job.yaml"], "which is how the driver learns of it"
+    assert '"replicas": 2' in plan.apply[0]["data"]["job.yaml"], "which is how the driver learns of it"
 
     two = child("rollouts", desired=2, active=2, ready=2)
     world.report(progress=TRAINING)

@@ -166,6 +166,15 @@ def test_pods_are_looked_at_only_once_the_cluster_has_been_unready_for_a_while()
     assert not world.visit(*ready_jobs(), after=60).needs_pods
 
 
+def test_pods_are_not_looked_for_before_the_job_controller_has_come_to_their_jobs_or_late() -> None:
+    world = World()
+    queued = child("head", active=1), child("rollouts", begun=False)
+    world.visit()
+
+    assert not world.visit(*queued, after=5).needs_pods
+    assert world.visit(*queued, after=10).needs_pods
+
+
 def test_a_pod_that_leaves_is_looked_at_at_once_and_told_of_while_the_job_goes_on() -> None:
     world = World()
     world.all_applied()
@@ -411,7 +420,9 @@ def test_invalid_manifest_makes_nothing_until_it_is_mended() -> None:
     assert world.visit(after=600) == Plan(), "nothing to say twice"
 
     world.edit(config={}, seed=0)
-    assert names(world.visit(after=600).apply)[-1] == "Job/cartpole-rollouts"
+    mended = world.visit(after=600)
+    assert names(mended.apply)[-1] == "Job/cartpole-rollouts"
+    assert [event.reason for event in mended.events] == ["Accepted"]
     assert world.said("Failed")[0] == "Unknown"
     assert world.status["startTime"] == "2026-11-30T12:20:00Z"
     assert world.status["observedGeneration"] == 2
@@ -475,7 +486,7 @@ def test_events_tell_each_change_of_reason_once() -> None:
     done = world.visit(child("head", conditions=COMPLETE), after=5, pods=PodReport())
     told += [event.reason for event in done.events]
 
-    assert told == ["Accepted", "ImagePullFailed", "PodsReady", "Training", "StopCriterionReached"]
+    assert told == ["ImagePullFailed", "PodsReady", "Training", "StopCriterionReached"]
     assert done.events[0].kind == "Normal"
 
 

@@ -181,8 +181,8 @@ def test_ones_own_plan_has_the_pods_of_its_base_with_the_code_on_their_path() ->
     for role in ("head", "rollouts", "replay", "learners"):
         assert env(made_for, role)["PYTHONPATH"] == "/code"
     (manifest,) = (m for m in render(made_for, CONFIG) if m["metadata"]["name"] == "cartpole-manifest")
-    assert "plan: my_plans:mine" in manifest["data"]["job.yaml"]
-    assert "basePlan: Apex" in manifest["data"]["job.yaml"]
+    assert '"plan": "my_plans:mine"' in manifest["data"]["job.yaml"]
+    assert '"basePlan": "Apex"' in manifest["data"]["job.yaml"]
 
 
 def test_code_from_a_claim_is_mounted_read_only_at_its_folder() -> None:

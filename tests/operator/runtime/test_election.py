@@ -184,7 +184,8 @@ def test_no_write_is_sent_by_a_process_that_does_not_lead_and_reads_are() -> Non
         made = {"metadata": {"namespace": "team", "name": "a"}}
         for write in (
             api.create(JOB, made),
-            api.apply(JOB, made, subresource="status"),
+            api.apply(JOB, made),
+            api.patch(JOB, "team", "a", "u", {"status": {}}, subresource="status"),
             api.replace(JOB, made),
             api.delete(JOB, "team", "a", "u"),
         ):

@@ -1,11 +1,13 @@
 """Kueue's Workloads are followed from when the cluster has them, whenever that is."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from operator_kit.server import Server, api_server, refusal
 from rltrain_operator.render import Served
@@ -15,8 +17,9 @@ from rltrain_operator.runtime.api import Api
 from rltrain_operator.runtime.cache import Key, Store
 from rltrain_operator.runtime.discovery import Discovery
 from rltrain_operator.runtime.follow import Follower
+from rltrain_operator.runtime.kinds import JOB
 
-LABELS = {"app.kubernetes.io/managed-by": "rltrain"}
+LABELS = {"app.kubernetes.io/managed-by": "rltrain", "rltrain.dev/job": "cartpole"}
 WORKLOAD: dict[str, Any] = {"metadata": {"namespace": "team", "name": "cartpole", "labels": LABELS}}
 KEY = ("team", "cartpole")
 
@@ -26,7 +29,7 @@ async def following(server: Server) -> AsyncIterator[tuple[Discovery, Store, lis
     api = Api(1000, server.credentials)
     discovery, store, due = Discovery(api), Store(), list[Key]()
     await discovery.look()
-    task = asyncio.ensure_future(Follower(api, discovery, store, due.append).run())
+    task = asyncio.ensure_future(Follower(api, store, due.append).run_workloads(discovery))
     try:
         yield discovery, store, due
     finally:
@@ -89,10 +92,43 @@ def test_a_watch_that_breaks_begins_anew_with_what_went_meanwhile(monkeypatch: p
         server.first = first
         await server.put("workloads", WORKLOAD)
         async with following(server) as (_, store, due):
-            store.see({**WORKLOAD, "metadata": {**WORKLOAD["metadata"], "name": "gone", "uid": "g"}})
+            labels = {**LABELS, "rltrain.dev/job": "gone"}
+            store.see({**WORKLOAD, "metadata": {**WORKLOAD["metadata"], "name": "gone", "uid": "g", "labels": labels}})
             await until(lambda: KEY in due and refused == 2)
             assert store.get(("team", "gone")) is None
             assert ("team", "gone") in due
+
+    run(body)
+
+
+def test_a_watch_that_the_server_ends_goes_on_from_its_last_word_without_a_list(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(follow, "BREATH_SECONDS", 0.0)
+    bookmark = {"type": "BOOKMARK", "object": {"kind": "Job", "metadata": {"resourceVersion": "77"}}}
+    since: list[str] = []
+
+    async def body(server: Server) -> None:
+        async def first(request: web.Request) -> web.StreamResponse | None:
+            if "watch" not in request.query:
+                return None
+            since.append(request.query["resourceVersion"])
+            last = "MODIFIED" if len(since) == 2 else "BOOKMARK"
+            job = await server.put("jobs", {**WORKLOAD, "metadata": {**WORKLOAD["metadata"], "name": "cartpole-head"}})
+            event = {"type": last, "object": job} if last == "MODIFIED" else bookmark
+            return web.Response(body=json.dumps(event).encode() + b"\n")
+
+        server.first = first
+        api, store, due = Api(1000, server.credentials), Store(), list[Key]()
+        task = asyncio.ensure_future(Follower(api, store, due.append).run(JOB))
+        await until(lambda: len(since) > 3)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await api.close()
+        lists = [path for _, path in server.requests if path.startswith("/apis/batch") and "watch" not in path]
+        assert since[:4] == ["0", "77", "2", "77"]
+        assert len(lists) == 1
+        assert due == [KEY], "a bookmark is news of no job"
 
     run(body)
 

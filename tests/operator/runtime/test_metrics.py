@@ -18,7 +18,6 @@ from rltrain_operator.plan import JobView
 from rltrain_operator.runtime.cache import Cache
 from rltrain_operator.runtime.health import Health
 from rltrain_operator.runtime.metrics import CONDITIONS, STATES, Levels, Metrics
-from rltrain_operator.runtime.watch import take
 
 ROOT = Path(__file__).parents[3]
 Object = dict[str, Any]
@@ -219,6 +218,6 @@ def test_last_event_of_a_watch_is_told_once_there_was_one() -> None:
     name = "rltrain_watch_last_event_timestamp_seconds"
 
     assert metrics.registry.get_sample_value(name, {"resource": "jobs"}) is None
-    take(cache.jobs, "ADDED", {"metadata": {"namespace": "team", "name": "a", "uid": "u", "resourceVersion": "1"}})
+    cache.jobs.take("ADDED", {"metadata": {"namespace": "team", "name": "a", "uid": "u", "resourceVersion": "1"}})
     assert sample(metrics, name, resource="jobs") > 1.7e9
     assert metrics.registry.get_sample_value(name, {"resource": "rltrainingjobs"}) is None

@@ -11,13 +11,14 @@ from aiohttp import web
 
 from operator_kit.manifests import CONFIG, manifest
 from operator_kit.server import Server, api_server, refusal
+from rltrain_operator.runtime import reconcile
 from rltrain_operator.runtime.api import Api, ApiError
 from rltrain_operator.runtime.cache import Cache
 from rltrain_operator.runtime.carry_out import Executor
 from rltrain_operator.runtime.discovery import Discovery
 from rltrain_operator.runtime.metrics import Metrics
 from rltrain_operator.runtime.posting import Poster
-from rltrain_operator.runtime.reconcile import Reconciler
+from rltrain_operator.runtime.reconcile import LITTLE_SECONDS, Reconciler
 
 KEY = ("team", "cartpole")
 
@@ -57,6 +58,61 @@ def test_conflict_over_the_status_is_a_failed_visit_which_the_next_one_makes_goo
         assert status(server)["state"] == "Pending"
 
     visiting(test)
+
+
+def test_what_is_said_of_a_new_job_needs_no_second_word_once_its_jobs_are_seen() -> None:
+    async def test(server: Server, reconciler: Reconciler) -> None:
+        await reconciler.visit(KEY)
+        assert [role["desired"] for role in status(server)["roles"]] == [1, 1]  # type: ignore[attr-defined]
+        for job in server.objects["jobs"].values():
+            reconciler.cache.jobs.see(job)
+        told = len(writes_of_status(server))
+        await reconciler.visit(KEY)
+        assert len(writes_of_status(server)) == told == 1
+
+    visiting(test)
+
+
+def test_a_mere_count_of_ready_pods_waits_for_the_next_one_and_all_of_them_are_told_at_once() -> None:
+    async def test(server: Server, reconciler: Reconciler) -> None:
+        def ready(name: str) -> None:
+            job = server.objects["jobs"]["team", name]
+            reconciler.cache.jobs.see({**job, "status": {"startTime": "2026-11-30T12:00:00Z", "ready": 1, "active": 1}})
+
+        await reconciler.visit(KEY)
+        for job in server.objects["jobs"].values():
+            reconciler.cache.jobs.see(job)
+        ready("cartpole-head")
+        wait = await reconciler.visit(KEY)
+        assert wait is not None
+        assert 0 < wait <= LITTLE_SECONDS
+        assert len(writes_of_status(server)) == 1
+        ready("cartpole-rollouts")
+        await reconciler.visit(KEY)
+        assert len(writes_of_status(server)) == 2
+        assert [role["ready"] for role in status(server)["roles"]] == [1, 1]  # type: ignore[attr-defined]
+
+    visiting(test)
+
+
+def test_a_count_that_nothing_follows_is_told_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reconcile, "LITTLE_SECONDS", 0.05)
+
+    async def test(server: Server, reconciler: Reconciler) -> None:
+        await reconciler.visit(KEY)
+        for job in server.objects["jobs"].values():
+            reconciler.cache.jobs.see({**job, "status": {"startTime": "2026-11-30T12:00:00Z", "active": 1}})
+        head = server.objects["jobs"]["team", "cartpole-head"]
+        reconciler.cache.jobs.see({**head, "status": {"ready": 1, "active": 1}})
+        while (wait := await reconciler.visit(KEY)) is not None and wait < 1.0:
+            await asyncio.sleep(wait)
+        assert [role["ready"] for role in status(server)["roles"]] == [1, 0]  # type: ignore[attr-defined]
+
+    visiting(test)
+
+
+def writes_of_status(server: Server) -> list[str]:
+    return [path for method, path in server.requests if method == "PATCH" and "/status" in path]
 
 
 def test_job_that_went_away_under_its_visit_is_no_failure() -> None:

@@ -12,10 +12,12 @@ from aiohttp import web
 
 from operator_kit.manifests import manifest
 from operator_kit.server import Server, api_server, refusal
-from rltrain_operator.runtime.api import TIMEOUT_SECONDS, WATCH_SECONDS, Api
+from rltrain_operator.runtime.api import SILENCE_SECONDS, Api
 from rltrain_operator.runtime.cache import Cache, Key
 from rltrain_operator.runtime.discovery import Discovery
+from rltrain_operator.runtime.follow import Follower
 from rltrain_operator.runtime.health import LONGEST_WATCH_LAG
+from rltrain_operator.runtime.kinds import JOB
 from rltrain_operator.runtime.resync import Resync
 from rltrain_operator.runtime.watch import Patience, registry, settings
 
@@ -38,20 +40,29 @@ def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Test],
         made = settings()
         made.watching.inactivity_timeout = 1.0
         made.networking.error_backoffs = [0.01] * 100
+        monkeypatch.setattr("rltrain_operator.runtime.api.SILENCE_SECONDS", 1.0)
+        for pause in ("PAUSE_SECONDS", "BREATH_SECONDS"):
+            monkeypatch.setattr(f"rltrain_operator.runtime.follow.{pause}", 0.01)
         async with api_server() as server:
             await server.put("rltrainingjobs", manifest())
             await server.put("jobs", CHILD)
             (tmp_path / "config").write_text(json.dumps(server.config))
             monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
             handlers = registry(cache, due.append)
-            watching = asyncio.ensure_future(
-                kopf.operator(registry=handlers, settings=made, standalone=True, clusterwide=True)
-            )
+            api = Api(1000, server.credentials)
+            watching = [
+                asyncio.ensure_future(
+                    kopf.operator(registry=handlers, settings=made, standalone=True, clusterwide=True)
+                ),
+                asyncio.ensure_future(Follower(api, cache.jobs, due.append).run(JOB)),
+            ]
             try:
                 await test(server, cache, due)
             finally:
-                watching.cancel()
-                await asyncio.gather(watching, return_exceptions=True)
+                for each in watching:
+                    each.cancel()
+                await asyncio.gather(*watching, return_exceptions=True)
+                await api.close()
 
     return lambda test: asyncio.run(body(test))
 
@@ -122,7 +133,7 @@ def test_watch_of_either_kind_that_stays_silent_is_behind_what_a_list_shows(
 
 def test_a_watch_is_made_anew_long_before_liveness_fails() -> None:
     assert settings().watching.inactivity_timeout < LONGEST_WATCH_LAG / 2
-    assert WATCH_SECONDS + TIMEOUT_SECONDS < LONGEST_WATCH_LAG
+    assert SILENCE_SECONDS <= LONGEST_WATCH_LAG / 2
 
 
 def answer(event: dict[str, Any]) -> web.Response:
@@ -139,21 +150,24 @@ def answer(event: dict[str, Any]) -> web.Response:
     ],
     ids=["500", "503", "429", "410"],
 )
-def test_watch_outlives_what_the_server_answers(watched: Callable[[Test], None], trouble: web.Response) -> None:
+@pytest.mark.parametrize("resource", ["jobs", "rltrainingjobs"])
+def test_watch_outlives_what_the_server_answers(
+    watched: Callable[[Test], None], resource: str, trouble: web.Response
+) -> None:
     async def test(server: Server, cache: Cache, due: list[Key]) -> None:
         troubles = 3
 
         async def first(request: web.Request) -> web.StreamResponse | None:
             nonlocal troubles
-            if "watch" not in request.query or not request.path.endswith("rltrainingjobs") or not troubles:
+            if "watch" not in request.query or not request.path.endswith(f"/{resource}") or not troubles:
                 return None
             troubles -= 1
             return web.Response(status=trouble.status, body=trouble.body, headers=trouble.headers)
 
         server.first = first
         await until(lambda: not troubles)
-        await touch(server, "rltrainingjobs", "later")
-        await until(lambda: marked(cache, "rltrainingjobs", "later"))
+        await touch(server, resource, "later")
+        await until(lambda: marked(cache, resource, "later"))
 
     watched(test)
 

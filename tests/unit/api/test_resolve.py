@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rltrain.api.document import parse
 from rltrain.api.load import load_text, validate
-from rltrain.api.resolve import origins, resolved, resolved_yaml, to_yaml
+from rltrain.api.resolve import origins, resolved, resolved_json, resolved_yaml, to_yaml
 from unit.api.conftest import manifest
 
 _AWKWARD = st.sampled_from(
@@ -51,6 +51,17 @@ def test_resolved_manifest_reads_back_as_the_same_job(plan: str) -> None:
     job = load_text(manifest("config: {lr_schedule: [[0, 1e-3], [1000, 1e-5]]}", plan)).job
 
     assert load_text(resolved_yaml(job)).job == job
+    assert load_text(resolved_json(job)).job == job
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.text(max_size=20))
+@example('\x7f \x85 \u2028 \ufeff \U0001f600 \t\n \\ "')
+def test_whatever_text_a_manifest_has_its_json_reads_back_as_yaml(text: str) -> None:
+    plain = load_text(manifest()).job
+    env = plain.spec.env.model_copy(update={"kwargs": {"mode": text}})
+    job = plain.model_copy(update={"spec": plain.spec.model_copy(update={"env": env})})
+    assert load_text(resolved_json(job)).job == job
 
 
 @settings(max_examples=150, deadline=None)

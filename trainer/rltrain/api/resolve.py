@@ -1,5 +1,6 @@
 """The manifest as resolved: every default written out, and where each value came from."""
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any, Literal
@@ -28,6 +29,16 @@ def resolved(job: RLTrainingJob) -> dict[str, Any]:
 def resolved_yaml(job: RLTrainingJob) -> str:
     """`resolved` as YAML."""
     return to_yaml(resolved(job))
+
+
+_UNSURE = re.compile("[^ -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+"""What JSON takes as it is and YAML doesn't, or folds to a space."""
+
+
+def resolved_json(job: RLTrainingJob) -> str:
+    """`resolved` as JSON that is YAML too: it takes a tenth of the time, which the operator has for few jobs."""
+    text = json.dumps(resolved(job), ensure_ascii=False, allow_nan=False)
+    return _UNSURE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def origins(job: RLTrainingJob, root: Node) -> Iterator[tuple[Path, Any, Origin]]:
