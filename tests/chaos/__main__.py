@@ -109,6 +109,7 @@ def alone(scene: Scene, fault: Fault) -> Outcome:
         struck = time.monotonic()
         healed(scene, before)
     except (AssertionError, Unhealed) as error:
+        print(scene.kube.story(), scene.operator.logs()[-10_000:], sep="\n", file=sys.stderr)
         return Outcome(fault.name, fault.healer, 0.0, 0.0, str(error)[:500])
     seconds = time.monotonic() - struck
     return Outcome(fault.name, fault.healer, seconds, max(done_again(scene, name, before[name]) for name in JOBS))
