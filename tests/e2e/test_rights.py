@@ -16,7 +16,6 @@ pytestmark = pytest.mark.cluster
 
 DRIVER: Final = Right("rltrain.dev", "rltrainingjobs/status", "patch")
 _IN_THE_WAY: Final = "whose it is, is asked where an earlier job's child has the name still"
-_VOLCANO: Final = "needed where a cluster has Volcano"
 SELDOM: Final = {
     Right("rltrain.dev", "rltrainingjobs/finalizers", "update"): (
         "asked for by the admission that guards owner references, where a cluster has it on; no request shows it"
@@ -24,7 +23,8 @@ SELDOM: Final = {
     Right("coordination.k8s.io", "leases", "create"): "it stays; a cluster that is kept has it",
     **{Right(kind.group, kind.plural, "get"): _IN_THE_WAY for kind in (kinds.JOB, *kinds.LISTED)},
     **{Right(kind.group, kind.plural, "patch"): "of what an earlier release made otherwise" for kind in kinds.LISTED},
-    **{Right(kinds.VOLCANO.group, kinds.VOLCANO.plural, verb): _VOLCANO for verb in ("get", "list", "create", "patch")},
+    Right(kinds.VOLCANO.group, kinds.VOLCANO.plural, "get"): _IN_THE_WAY,
+    Right(kinds.VOLCANO.group, kinds.VOLCANO.plural, "list"): "now and then, where a cluster has Volcano",
     Right(kinds.KUEUE, "workloads", "get"): _IN_THE_WAY,
 }
 """Rights that a run may never make use of, and why they are granted."""

@@ -63,6 +63,8 @@ KUBERAY = Part("kuberay", {"kuberay-operator": "github.com/ray-project/kuberay/r
 # Only where its test runs. Its chart, which is in the module too, calls the program so.
 KUEUE = Part("kueue", {"manager": "sigs.k8s.io/kueue/cmd/kueue"})
 KUEUE_MODULE = "sigs.k8s.io/kueue"
+VOLCANO = Part("volcano", {"vc-scheduler": "volcano.sh/volcano/cmd/scheduler"})
+VOLCANO_MODULE = "volcano.sh/volcano"
 
 
 def fingerprint(part: Part, go_version: str, sources: Path) -> str:

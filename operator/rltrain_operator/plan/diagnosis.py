@@ -14,6 +14,8 @@ _CONFIG = {"CreateContainerConfigError", "CreateContainerError", "RunContainerEr
 _BACK_OFF = re.compile(r'^Back-off pulling image ".*?": (ErrImagePull|ErrImageNeverPull): ')
 _POD_NAME = re.compile(r'^Error creating: pods "[^"]*" is forbidden: ')
 """Each try has a new name: the message must not change with it."""
+_NO_NODE = re.compile(r"\d+/\d+ nodes are ")
+"""In Kubernetes' own scheduler's words and in Volcano's, which go on differently."""
 INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
 
 Finding = tuple[str, str]
@@ -167,7 +169,7 @@ def _scheduling(pod: Object, _: PodReport) -> Finding | None:
 
 def _fits_nowhere(pod: Object, report: PodReport) -> bool:
     found = _scheduling(pod, report)
-    return found is not None and "nodes are available" in found[1]
+    return found is not None and _NO_NODE.search(found[1]) is not None
 
 
 def _setting_up(pod: Object, report: PodReport) -> Finding | None:

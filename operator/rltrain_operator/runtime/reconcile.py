@@ -59,6 +59,7 @@ class Reconciler:
         self._forget_predecessor(key, view)
         if view is None or view.deleting:
             return None
+        served = self.discovery.served
         try:
             return await self._visit(key, view)
         except NamespaceEnds as error:
@@ -68,7 +69,9 @@ class Reconciler:
             return None
         except JobGone as error:
             logger.info("the job went away: %s", error, extra=_about(view))
-            return None
+            # Or a scheduler did, with the kind of a child.
+            await self.discovery.look_again()
+            return None if self.discovery.served == served else 0.0
 
     async def _visit(self, key: Key, view: JobView) -> float | None:
         token = secrets.token_hex(32)

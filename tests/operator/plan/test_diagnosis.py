@@ -47,12 +47,13 @@ def test_unschedulable_pod_is_told_in_the_schedulers_words() -> None:
     assert "1 Insufficient nvidia.com/gpu" in verdict.message
 
 
-def test_pod_of_a_gang_that_fits_nowhere_speaks_for_those_that_wait_for_it() -> None:
-    lacking = unscheduled("0/1 nodes are available: 1 Insufficient cpu.")
+@pytest.mark.parametrize("words", ["0/1 nodes are available: 1 Insufficient cpu.", "0/1 nodes are unavailable: busy."])
+def test_pod_of_a_gang_that_fits_nowhere_speaks_for_those_that_wait_for_it(words: str) -> None:
+    lacking = unscheduled(words)
     lacking["metadata"] |= {"name": "cartpole-rollouts-0-x", "labels": {"rltrain.dev/role": "rollouts"}}
     verdict = found(unscheduled("pod group is unschedulable"), lacking)
 
-    assert verdict.message.startswith("Pod cartpole-rollouts-0-x (and 1 more): 0/1 nodes are available")
+    assert verdict.message.startswith(f"Pod cartpole-rollouts-0-x (and 1 more): {words}")
 
 
 def test_pod_killed_for_memory_is_told_as_such() -> None:

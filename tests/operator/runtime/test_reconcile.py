@@ -11,6 +11,7 @@ from aiohttp import web
 
 from operator_kit.manifests import CONFIG, manifest
 from operator_kit.server import Server, api_server, refusal
+from rltrain_operator.render import Served
 from rltrain_operator.runtime import reconcile
 from rltrain_operator.runtime.api import Api, ApiError
 from rltrain_operator.runtime.cache import Cache
@@ -122,6 +123,22 @@ def test_job_that_went_away_under_its_visit_is_no_failure() -> None:
 
         server.first = first
         assert await reconciler.visit(KEY) is None
+
+    visiting(test)
+
+
+def test_scheduler_that_went_away_is_seen_and_the_job_goes_on_without_it() -> None:
+    async def test(server: Server, reconciler: Reconciler) -> None:
+        async def first(request: web.Request) -> web.StreamResponse | None:
+            return refusal(404, "page not found") if "/podgroups" in request.path else None
+
+        server.first = first
+        reconciler.discovery.served = Served(volcano=True)
+        assert await reconciler.visit(KEY) == 0.0
+        assert ("team", "cartpole-head") not in server.objects.get("jobs", {})
+        await reconciler.visit(KEY)
+        head = server.objects["jobs"]["team", "cartpole-head"]
+        assert "schedulerName" not in head["spec"]["template"]["spec"]
 
     visiting(test)
 
