@@ -6,7 +6,7 @@ from typing import Any
 
 from operator_kit.manifests import CONFIG, UID, job, manifest
 from rltrain_operator.plan import ChildJob, JobView, Observed, Plan, PodReport, Refusal, child_key, make_plan
-from rltrain_operator.render import ANNOTATION_HASH, ANNOTATION_MANIFEST, manifest_hash, render
+from rltrain_operator.render import ANNOTATION_GANG, ANNOTATION_HASH, ANNOTATION_MANIFEST, manifest_hash, render
 
 Object = dict[str, Any]
 START = datetime(2026, 11, 30, 12, 0, 0, tzinfo=UTC)
@@ -21,6 +21,7 @@ def child(
     made_for: Object | None = None,
     deleting: bool = False,
     begun: bool = True,
+    gang: str | None = None,
     **counts: int,
 ) -> ChildJob:
     """A Job of ours, to which the Job controller has come; conditions are (type, reason, message)."""
@@ -35,6 +36,8 @@ def child(
         "annotations": {ANNOTATION_MANIFEST: hash_},
         "ownerReferences": [{"kind": "RLTrainingJob", "uid": uid, "controller": True}],
     }
+    if gang is not None:
+        metadata["annotations"][ANNOTATION_GANG] = gang
     if deleting:
         metadata["deletionTimestamp"] = "2026-11-30T12:00:00Z"
     status: Object = {

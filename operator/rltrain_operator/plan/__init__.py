@@ -64,6 +64,7 @@ def make_plan(view: JobView, seen: Observed, config: OperatorConfig, token: str)
     if seen.pods is not None and seen.pods.namespace_ends:
         # Its pods wait for others, which can't be made any more, or for their Jobs to go.
         return Plan(delete=own)
+    seen = replace(seen, served=_as_made(own, seen.served))
     job, desired, problems = _read(view, own, config, token, seen.served)
     visit = Visit(view, seen, own, job, desired)
     if problems is not None and not own:
@@ -99,6 +100,16 @@ def _rendered(text: str, config: OperatorConfig, served: Served) -> tuple[RLTrai
     """A job is visited a dozen times while it starts, and rendering it takes longer than all the rest."""
     job = accept(*json.loads(text))
     return job, tuple(render(job, config, served=served))
+
+
+def _as_made(own: tuple[ChildJob, ...], served: Served) -> Served:
+    """What of the schedulers is for a job with pods: one that came later isn't, or a new pod would wait for a gang
+    that the others aren't in."""
+    keeper = next((job.gang for job in own if job.gang is not None), None)
+    if keeper is None:
+        return served
+    volcano, pod_groups = served.volcano and keeper == "Volcano", served.pod_groups if keeper == "Kubernetes" else None
+    return replace(served, volcano=volcano, pod_groups=pod_groups)
 
 
 def _tidy(view: JobView, own: tuple[ChildJob, ...], now: datetime) -> Plan:

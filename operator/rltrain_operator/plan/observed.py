@@ -11,7 +11,7 @@ from rltrain.api.seen import Object, SeenJob
 from rltrain_operator.plan.child import Child
 from rltrain_operator.plan.times import to_time
 from rltrain_operator.plan.workload import Workload
-from rltrain_operator.render import NONE_SERVED, Served
+from rltrain_operator.render import ANNOTATION_GANG, NONE_SERVED, Served
 
 ChildKey = tuple[str, str]
 """Kind and name of a child, in its job's namespace."""
@@ -84,6 +84,12 @@ class ChildJob(Child):
     @property
     def role(self) -> str:
         return str(self.raw["metadata"].get("labels", {}).get(names.LABEL_ROLE, ""))
+
+    @property
+    def gang(self) -> str | None:
+        """Who places its pods together with those of the others; None for a Job of an earlier release."""
+        found = self.raw["metadata"].get("annotations", {}).get(ANNOTATION_GANG)
+        return None if found is None else str(found)
 
     @property
     def created(self) -> datetime:

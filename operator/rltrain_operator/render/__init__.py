@@ -10,6 +10,7 @@ from rltrain.api.run_policy import RunPolicy
 from rltrain_operator.render import claim, configmap, gang, networkpolicy, rbac, service
 from rltrain_operator.render import secret as secrets
 from rltrain_operator.render.context import (
+    ANNOTATION_GANG,
     ANNOTATION_HASH,
     ANNOTATION_MANIFEST,
     NONE_SERVED,
@@ -23,6 +24,7 @@ from rltrain_operator.render.overlay import template_problems
 from rltrain_operator.render.roles import RoleView, roles
 
 __all__ = [
+    "ANNOTATION_GANG",
     "ANNOTATION_HASH",
     "ANNOTATION_MANIFEST",
     "NONE_SERVED",
@@ -74,7 +76,8 @@ def render(
         claim.claim(ctx),
         gang.pod_group(ctx, views),
     ]
-    made = {ANNOTATION_MANIFEST: manifest_hash(job)}
+    keeper = gang.keeper(job.spec.scheduling, served)
+    made = {ANNOTATION_MANIFEST: manifest_hash(job), ANNOTATION_GANG: keeper or "None"}
     jobs = [_annotated(role_job(ctx, view), made) for view in views]
     return [_with_hash(child) for child in [*small, *jobs] if child is not None]
 

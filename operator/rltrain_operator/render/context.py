@@ -14,6 +14,8 @@ ANNOTATION_HASH = "rltrain.dev/rendered"
 """Hash of the object as rendered: one that has it needs no apply."""
 ANNOTATION_MANIFEST = "rltrain.dev/manifest"
 """Hash of the manifest that a Job, or a Workload, was made for: templates are immutable."""
+ANNOTATION_GANG = "rltrain.dev/gang"
+"""Who places a Job's pods together with those of the others."""
 
 
 @dataclass(frozen=True)

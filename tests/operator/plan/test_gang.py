@@ -90,3 +90,28 @@ def test_a_gang_whose_api_is_gone_is_let_be() -> None:
     world.seen = replace(world.seen, served=Served())
     plan = world.visit(*there, after=5)
     assert (plan.apply, plan.retire, plan.change) == ((), (), ())
+
+
+def made_anew(served: Served, gang: str | None) -> dict[str, Any]:
+    """The pods' spec of a head's Job that is made anew while the others stay."""
+    world = World()
+    world.seen = replace(world.seen, served=served)
+    world.visit()
+    plan = world.visit(child("rollouts", active=1, ready=1, gang=gang))
+    (head,) = [made for made in plan.apply if made["kind"] == "Job"]
+    assert head["metadata"]["name"] == "cartpole-head"
+    spec: dict[str, Any] = head["spec"]["template"]["spec"]
+    return spec
+
+
+@pytest.mark.parametrize(("served", "sign"), [(Served(volcano=True), "schedulerName"), (BETA, "schedulingGroup")])
+def test_a_scheduler_that_came_later_isnt_for_pods_whose_others_are_in_no_gang(served: Served, sign: str) -> None:
+    assert sign not in made_anew(served, "None")
+    assert sign in made_anew(served, "Volcano" if served.volcano else "Kubernetes")
+    assert sign in made_anew(served, None)
+
+
+def test_a_gang_stays_with_the_scheduler_that_keeps_it() -> None:
+    spec = made_anew(Served(volcano=True, pod_groups="v1beta1"), "Kubernetes")
+    assert "schedulingGroup" in spec
+    assert "schedulerName" not in spec
