@@ -16,7 +16,9 @@ NAMESPACE: Final = "volcano-system"
 RELEASE: Final = "volcano"
 _REGISTRY, _IMAGE, _TAG = "localhost", "rltrain-testbed/volcano", "1"
 
-# What is left out shares the cluster between queues, which Volcano's controllers would have to open first.
+_PROVISIONERS = "kubernetes.io/no-provisioner,rancher.io/local-path"
+"""Of the test clusters' volumes, which are attached to nothing: Volcano would count them."""
+
 _PLUGINS = """
 actions: "enqueue, allocate"
 tiers:
@@ -26,6 +28,7 @@ tiers:
   - name: predicates
   - name: nodeorder
 """
+"""What is left out shares the cluster between queues, which Volcano's controllers would have to open first."""
 
 
 @contextmanager
@@ -34,9 +37,17 @@ def installed() -> Iterator[None]:
     choose().load(parts.build(parts.VOLCANO) / "vc-scheduler", f"{_REGISTRY}/{_IMAGE}:{_TAG}")
     chart = parts.module(parts.VOLCANO, parts.VOLCANO_MODULE) / "installer/helm/chart/volcano"
     image = {"image_registry": _REGISTRY, "scheduler_image_name": _IMAGE, "image_tag_version": _TAG}
+    # The chart's own values ask for SELinux and a capability, which a machine may not have.
+    plain = {"default_sc": {"seLinuxOptions": None}, "default_csc": {"capabilities": {"add": None}}}
     values = {
         "basic": {**image, "image_pull_policy": "Never"},
-        "custom": {"admission_enable": False, "controller_enable": False, "scheduler_config_override": _PLUGINS},
+        "custom": {
+            "admission_enable": False,
+            "controller_enable": False,
+            "scheduler_config_override": _PLUGINS.strip(),
+            "ignored_provisioners": _PROVISIONERS,
+            **plain,
+        },
     }
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "values.json"
