@@ -16,8 +16,8 @@ NAMESPACE: Final = "volcano-system"
 RELEASE: Final = "volcano"
 _REGISTRY, _IMAGE, _TAG = "localhost", "rltrain-testbed/volcano", "1"
 
-_PROVISIONERS = "kubernetes.io/no-provisioner,rancher.io/local-path"
-"""Of the test clusters' volumes, which are attached to nothing: Volcano would count them."""
+_LOCAL = "kubernetes.io/no-provisioner"
+"""Provisioner of the test cluster's volumes: Volcano would count them as attached ones, for which a node has a limit."""
 
 _PLUGINS = """
 actions: "enqueue, allocate"
@@ -45,7 +45,7 @@ def installed() -> Iterator[None]:
             "admission_enable": False,
             "controller_enable": False,
             "scheduler_config_override": _PLUGINS.strip(),
-            "ignored_provisioners": _PROVISIONERS,
+            "ignored_provisioners": _LOCAL,
             **plain,
         },
     }
