@@ -17,7 +17,7 @@ RELEASE: Final = "volcano"
 _REGISTRY, _IMAGE, _TAG = "localhost", "rltrain-testbed/volcano", "1"
 
 _LOCAL = "kubernetes.io/no-provisioner"
-"""Provisioner of the test cluster's volumes: Volcano would count them as attached ones, for which a node has a limit."""
+"""Provisioner of the test cluster's volumes: Volcano would count them as attached, for which a node has a limit."""
 
 _PLUGINS = """
 actions: "enqueue, allocate"

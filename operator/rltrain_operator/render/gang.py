@@ -21,9 +21,11 @@ _FIXED = "v1alpha2"
 
 
 def keeper(scheduling: Scheduling, served: Served) -> Literal["Volcano", "Kubernetes"] | None:
-    """Who places the job's pods together, if that isn't Kueue's part: whom the manifest names, or by itself one that
-    is there; Volcano first, for somebody installed it for nothing else. Kubernetes must be asked where it is alpha:
-    sizes are fixed then, and if not each part of the cluster has it on, groups aren't kept, or are never let go.
+    """Who places the job's pods together; None where nobody does, or Kueue decides over them.
+
+    By itself that is Volcano where it is there, for nobody installs it for anything else, then Kubernetes. But where
+    Kubernetes' gangs are alpha they have to be asked for: sizes are fixed then, and unless each part of the cluster has
+    them on, groups have no meaning, or are never let go of.
     """
     if scheduling.gang in ("Volcano", "Kubernetes"):
         return scheduling.gang
