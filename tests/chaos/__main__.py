@@ -71,11 +71,12 @@ def main() -> int:
             outcomes.append(tell(storm(scene, args.storm, random.Random(args.seed))))
         orphans = scene.orphans()
         states = scene.end()
+        if not (succeeded := set(states.values()) == {"Succeeded"}):
+            print(scene.kube.story(), file=sys.stderr)
     print(table(outcomes))
     print(f"orphans: {', '.join(orphans) or 'none'}; in the end {states}")
     print(f"of {len(ledger.starts)} starts from a checkpoint, from an older one than was told: {ledger.fell_back or 0}")
     args.json.write_text(json.dumps([asdict(outcome) for outcome in outcomes], indent=1))
-    succeeded = set(states.values()) == {"Succeeded"}
     well = succeeded and not orphans and not ledger.fell_back and not any(outcome.trouble for outcome in outcomes)
     return 0 if well else 1
 

@@ -142,12 +142,16 @@ def _quota(scene: Scene) -> None:
 
 
 def _token(scene: Scene) -> None:
-    """The Secret goes, and a pod that would need it."""
-    heads = {pod["metadata"]["uid"] for pod in scene.kube.pods(RANKS)}
+    """The Secret goes, and a pod that would need it.
+
+    The kubelet keeps what can't change for as long as a pod of its node uses it: it has to forget that too.
+    """
+    before = {pod["metadata"]["uid"] for pod in scene.kube.pods(RANKS)}
     scene.kube.delete("secret", f"{RANKS}-token")
+    _without("kubelet", 0)(scene)
     scene.lose(RANKS, "workers")
     scene.wait(
-        "other pods for all", lambda: heads.isdisjoint(pod["metadata"]["uid"] for pod in scene.kube.pods(RANKS)), 180
+        "other pods for all", lambda: before.isdisjoint(pod["metadata"]["uid"] for pod in scene.kube.pods(RANKS)), 180
     )
 
 
@@ -217,6 +221,6 @@ FAULTS = (
     Fault("containerd for 5 s", "-", _without("containerd", 5)),
     Fault("image, and a pod", "the kubelet, once the image is there", _image),
     Fault("quota cut, and a pod", "the Job controller, once there is room", _quota),
-    Fault("token's Secret, and a pod", "the operator: all pods anew, from a checkpoint", _token),
+    Fault("token's Secret, the kubelet's memory, a pod", "the operator: all pods anew, from a checkpoint", _token),
     Fault("room for checkpoints", "the driver, once there is room", _full),
 )
