@@ -95,6 +95,12 @@ class Kube:
     def _names(self, kind: str) -> list[str]:
         return self.run("get", kind, "-o", "jsonpath={.items[*].metadata.name}").stdout.split()
 
+    def told(self, job: str, why: str) -> str:
+        """The note of an event of that reason about a job; empty before there is one."""
+        fields = f"involvedObject.name={job},reason={why}"
+        note = "jsonpath={.items[0].message}"
+        return self.kubectl("get", "events", "--field-selector", fields, "-o", note, check=False)
+
     def wait_finished(self, job: str, timeout: float) -> Object:
         """The job once it is Succeeded or Failed."""
 

@@ -75,7 +75,7 @@ def test_a_job_waits_its_turn_and_makes_way_for_a_more_urgent_one(queues: Kube, 
     assert not kube.select("jobs", **{JOB_LABEL: "second"})
 
     kube.apply(queued(standin("third", images.operator, life=3), priorityClassName=URGENT))
-    preempted = kube.wait("first is told to make way", lambda: told(kube, "first", "Preempted"), 60)
+    preempted = kube.wait("first is told to make way", lambda: kube.told("first", "Preempted"), 60)
     assert "preempted" in preempted.lower()
     job = kube.wait_finished("third", 120)
     assert condition(job, "Succeeded") == "True", message(job, "Failed")
@@ -91,8 +91,3 @@ def test_a_job_waits_its_turn_and_makes_way_for_a_more_urgent_one(queues: Kube, 
     assert progress(job)["resumedFromSteps"] >= saved
     assert job["status"]["progress"]["envSteps"] >= steps
 
-
-def told(kube: Kube, name: str, why: str) -> str:
-    """Note of the event of that reason about a job; empty before it."""
-    fields = f"involvedObject.name={name},reason={why}"
-    return kube.kubectl("get", "events", "--field-selector", fields, "-o", "jsonpath={.items[0].message}", check=False)

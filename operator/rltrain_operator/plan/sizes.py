@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from rltrain.api import names
 from rltrain_operator.plan.actions import Change
+from rltrain_operator.plan.conditions import Event
 from rltrain_operator.plan.observed import ChildJob, JobView
 from rltrain_operator.render import Object
 
@@ -11,8 +12,8 @@ from rltrain_operator.render import Object
 def followed(view: JobView, jobs: Sequence[ChildJob]) -> Object | None:
     """The job's spec with as many rollouts as the driver proposes, where it may; at first, as many as there are."""
     spec = view.spec
-    rollouts = None if spec is None else spec.get(names.ROLLOUTS)
-    if spec is None or not isinstance(rollouts, dict) or rollouts.get("autoscale") is not True:
+    rollouts = _autoscaled(spec)
+    if spec is None or rollouts is None:
         return spec
     there = next((job.desired for job in jobs if job.role == names.ROLLOUTS), None)
     wanted = view.progress.get("rolloutsProposed") or there
@@ -20,6 +21,22 @@ def followed(view: JobView, jobs: Sequence[ChildJob]) -> Object | None:
     if not (isinstance(wanted, int) and isinstance(least, int) and isinstance(most, int)):
         return spec
     return {**spec, names.ROLLOUTS: {**rollouts, "replicas": max(least, min(wanted, most))}}
+
+
+def _autoscaled(spec: Object | None) -> Object | None:
+    """The rollouts of a job whose driver may say how many they are."""
+    rollouts = None if spec is None else spec.get(names.ROLLOUTS)
+    return rollouts if isinstance(rollouts, dict) and rollouts.get("autoscale") is True else None
+
+
+def resized(view: JobView, roles: Sequence[Object]) -> Iterator[Event]:
+    """An event for each role of `status.roles` that has another size than was last said."""
+    before = {role["name"]: role["desired"] for role in view.status.get("roles") or []}
+    for role in roles:
+        name, now = role["name"], role["desired"]
+        if (was := before.get(name, now)) != now:
+            why = ", as suits the learner" if name == names.ROLLOUTS and _autoscaled(view.spec) else ""
+            yield Event("Normal", "Resized", f"{name}: from {was} to {now} pods{why}.")
 
 
 def changes(view: JobView, jobs: Sequence[ChildJob], desired: Sequence[Object]) -> Iterator[Change]:

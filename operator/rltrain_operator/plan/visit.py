@@ -13,7 +13,7 @@ from rltrain_operator.plan.clean_up import leaving
 from rltrain_operator.plan.conditions import Verdict, Verdicts, events
 from rltrain_operator.plan.diagnosis import diagnose
 from rltrain_operator.plan.observed import ChildJob, JobView, Observed
-from rltrain_operator.plan.sizes import changes
+from rltrain_operator.plan.sizes import changes, resized
 from rltrain_operator.plan.status import NOT_STARTED, is_same, status
 from rltrain_operator.plan.times import to_time
 from rltrain_operator.plan.training import has_trained, training
@@ -268,4 +268,5 @@ class Visit:
         made = status(self.view, verdicts, self.own, self.seen.now, final=final, starting=starting, restarts=restarts)
         if is_same(self.view, made):
             return Plan()
-        return Plan(status=made, events=events(self.view, made["conditions"]))
+        sizes = resized(self.view, made.get("roles", ()))
+        return Plan(status=made, events=(*events(self.view, made["conditions"]), *sizes))

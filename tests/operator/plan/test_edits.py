@@ -205,6 +205,21 @@ def test_with_autoscale_the_drivers_proposal_is_followed_within_the_bounds() -> 
     assert sizes(world.visit(head, two)) == {"rollouts": {"completions": 1, "parallelism": 1}}, "no longer asked for"
 
 
+def test_another_size_is_told_once_and_a_first_one_never() -> None:
+    world = training_world(rollouts={"replicas": 1, "maxReplicas": 3, "autoscale": True})
+    head, one, two = *ready_jobs(), child("rollouts", desired=2, active=2, ready=2)
+    assert said_of_sizes(world.visit(head, one, after=5)) == []
+    world.edit(rollouts={"replicas": 1, "maxReplicas": 3, "autoscale": True})
+    assert said_of_sizes(world.visit(head, two)) == ["rollouts: from 1 to 2 pods, as suits the learner."]
+    assert said_of_sizes(world.visit(head, two, after=5)) == []
+    world.edit(rollouts={"replicas": 1})
+    assert said_of_sizes(world.visit(head, one)) == ["rollouts: from 2 to 1 pods."]
+
+
+def said_of_sizes(plan: Plan) -> list[str]:
+    return [event.message for event in plan.events if event.reason == "Resized"]
+
+
 def test_what_scales_it_reads_how_many_there_are() -> None:
     world = training_world()
     world.visit(child("head", active=1, ready=1), child("rollouts", desired=3, active=2, ready=1), after=5)

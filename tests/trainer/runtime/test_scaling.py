@@ -355,6 +355,18 @@ def test_every_number_is_measured_by_itself_and_stands_until_then(tmp_path: Path
     assert edited.scaling.proposed is None
 
 
+def test_how_long_a_number_is_measured_may_be_said(
+    tmp_path: Path, metrics: MetricsContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RLTRAIN_AUTOSCALE_SECONDS", "5")
+    edited = Edited(tmp_path, metrics, APEX, rollouts=AUTO)
+    edited.scaling.measure(edited.training)
+    for seconds, proposed in ((4.0, None), (1.0, 1)):
+        edited.clock.now += seconds
+        edited.scaling.measure(edited.training)
+        assert edited.scaling.proposed == proposed
+
+
 def test_time_with_a_lost_worker_measures_nothing(tmp_path: Path, metrics: MetricsContext) -> None:
     edited = Edited(tmp_path, metrics, APEX, rollouts=AUTO)
     workers = edited.training.workers

@@ -1,6 +1,7 @@
 """How many workers a running job has: as its manifest says by now, and, where it is to be told, what suits it."""
 
 import logging
+import os
 import time
 from collections.abc import Callable
 from typing import Final
@@ -21,7 +22,7 @@ from rltrain.runtime.rundir import RunDirectory
 log = logging.getLogger(__name__)
 
 MEASURE_SECONDS: Final = 60.0
-"""How long a number of workers is looked at before another is proposed."""
+"""How long a number of workers is looked at before another is proposed; RLTRAIN_AUTOSCALE_SECONDS says otherwise."""
 
 
 class Scaling:
@@ -50,6 +51,7 @@ class Scaling:
         self._manifest = manifest
         self._monotonic = monotonic
         self._window: Window | None = None
+        self._measure_s = float(os.environ.get("RLTRAIN_AUTOSCALE_SECONDS", MEASURE_SECONDS))
 
     def follow(self, training: Training) -> None:
         """Between two steps of training: have as many workers as the manifest says.
@@ -87,7 +89,7 @@ class Scaling:
             self._window = None  # until all of them are there
         elif self._window is None or self._window.workers != workers.wanted:
             self._window = Window(workers.wanted, now)
-        elif now - self._window.begun >= MEASURE_SECONDS:
+        elif now - self._window.begun >= self._measure_s:
             alternating = not PLANS[self.job.spec.base].sharded
             load = self._window.load(now, alternating=alternating)
             number = workers.wanted + better(load, workers.wanted, alternating=alternating)
