@@ -90,4 +90,3 @@ def test_a_job_waits_its_turn_and_makes_way_for_a_more_urgent_one(queues: Kube, 
         assert condition(job, "Succeeded") == "True", message(job, "Failed")
     assert progress(job)["resumedFromSteps"] >= saved
     assert job["status"]["progress"]["envSteps"] >= steps
-
