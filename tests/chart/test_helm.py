@@ -195,6 +195,21 @@ def test_policy_of_the_operators_pod_lets_nobody_in_unless_told() -> None:
     assert closed["policyTypes"] == ["Ingress"]
 
 
+def test_jobs_are_let_out_only_where_they_are_told_and_rules_that_would_not_hold_are_refused() -> None:
+    def egress(*args: str | Path) -> list[str]:
+        env = one(render(*args), "Deployment")["spec"]["template"]["spec"]["containers"][0]["env"]
+        return [each["value"] for each in env if each["name"] == "RLTRAIN_JOB_EGRESS"]
+
+    assert egress() == []
+    assert egress(*values(jobNetworkPolicy={"restrictEgress": True})) == ["[]"]
+    rules = [{"to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}], "ports": [{"port": 443}]}]
+    (text,) = egress(*values(jobNetworkPolicy={"restrictEgress": True, "egress": rules}))
+    assert json.loads(text) == rules
+    refused = helm("template", "x", CHART, "--kube-version=1.36.0", *values(jobNetworkPolicy={"egress": rules}))
+    assert refused.returncode != 0
+    assert "jobNetworkPolicy.egress needs jobNetworkPolicy.restrictEgress" in refused.stderr
+
+
 def test_several_pods_need_an_election_and_are_replaced_one_after_another() -> None:
     deployment = one(render(*values(replicas=2)), "Deployment")["spec"]
     assert deployment["replicas"] == 2

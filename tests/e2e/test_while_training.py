@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from e2e.cli import rltrain
-from e2e.installation import Images, Operator
+from e2e.installation import Images, Operator, wait_installed
 from e2e.kube import Kube, Object, progress
 from e2e.manifests import example
 from e2e.pods import said, script_pod
@@ -30,6 +30,20 @@ while True:
     except OSError as error:
         if time.monotonic() > deadline:
             print("REFUSED", error); break
+"""
+_OUT = """
+import socket, sys, time
+host, port, wanted = sys.argv[1:]
+deadline = time.monotonic() + 40
+while True:
+    try:
+        socket.create_connection((host, int(port)), timeout=3).close()
+        state = "open"
+    except OSError:
+        state = "closed"
+    if state == wanted or time.monotonic() > deadline:
+        print(state); break
+    time.sleep(0.5)
 """
 _RAY_WITHOUT_TOKEN = """
 import os, sys
@@ -98,6 +112,30 @@ def test_stranger_is_kept_out_by_the_policy_and_a_client_without_the_token_by_ra
     shared.delete("networkpolicy", NAME)
     shared.apply(script_pod("stranger-again", images.operator, _CONNECT, head, "20"))
     assert "CONNECTED" in said(shared, "stranger-again")
+
+
+def test_pods_get_out_to_nobody_else_once_the_platform_says_so_and_the_job_trains_on(
+    shared: Kube, job: Object, images: Images, reinstalled: Operator
+) -> None:
+    own = {"rltrain.dev/job-uid": job["metadata"]["uid"]}
+    listen = "import socket, time; listener = socket.create_server(('', 8000)); time.sleep(3600)"
+    shared.apply(
+        script_pod("outside", images.operator, listen),
+        script_pod("inside", images.operator, "import time; time.sleep(3600)", labels=own),
+    )
+    shared.kubectl("wait", "--for=condition=Ready", "pod/inside", "pod/outside", "--timeout=60s")
+    outside = (shared.get("pod", "outside") or {})["status"]["podIP"]
+
+    def way(host: str, port: int, wanted: str) -> str:
+        return shared.kubectl("exec", "inside", "--", "python", "-c", _OUT, host, str(port), wanted).strip()
+
+    assert way(outside, 8000, "open") == "open"
+    wait_installed(images, "--set=jobNetworkPolicy.restrictEgress=true")
+
+    assert way(outside, 8000, "closed") == "closed"
+    assert way(f"{NAME}-head-0.{NAME}", 6379, "open") == "open"
+    assert way("kubernetes.default", 443, "open") == "open", "where the driver reports to"
+    shared.wait_steps(NAME, progress(shared.job(NAME))["envSteps"] + 1000, 120)
 
 
 def test_secrets_are_in_no_log_event_or_status_nor_in_any_other_object(

@@ -1,6 +1,6 @@
 """What every rendered object is made from: the job and the operator's own configuration."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rltrain.api import names
@@ -26,26 +26,31 @@ class OperatorConfig:
         trainer_image: image of the job's pods where the manifest names none.
         image_pull_policy: pull policy of that image; the kubelet's own rule when not given.
         image_pull_secrets: Secrets to pull it with, by name, where the manifest names neither image nor Secrets.
+        egress: what a job's pods may reach beside one another, DNS and the API server, as rules of a NetworkPolicy;
+            None for everything.
     """
 
     trainer_image: str
     image_pull_policy: str | None = None
     image_pull_secrets: tuple[str, ...] = ()
+    egress: tuple[Object, ...] | None = field(default=None, hash=False)
 
 
 @dataclass(frozen=True)
 class Served:
-    """What the cluster has to start pods together, by the APIs that it serves.
+    """What of the cluster shapes a job's objects.
 
     Attributes:
         kueue: the newest version of Kueue's API that is served and known here.
         volcano: whether Volcano's PodGroups are served.
         pod_groups: the newest version of Kubernetes' own PodGroups that is served and known here.
+        api_server: addresses and ports behind the API server's Service; none where nobody needs them.
     """
 
     kueue: str | None = None
     volcano: bool = False
     pod_groups: str | None = None
+    api_server: tuple[tuple[str, int], ...] = ()
 
 
 NONE_SERVED = Served()

@@ -35,6 +35,7 @@ POD: Final = Kind("Pod", "", "v1", "pods")
 EVENT: Final = Kind("Event", "", "v1", "events")
 EVENT_TO_POST: Final = Kind("Event", "events.k8s.io", "v1", "events")
 LEASE: Final = Kind("Lease", "coordination.k8s.io", "v1", "leases")
+ENDPOINT_SLICE: Final = Kind("EndpointSlice", "discovery.k8s.io", "v1", "endpointslices")
 NAMESPACE: Final = Kind("Namespace", "", "v1", "namespaces")
 SECRET: Final = Kind("Secret", "", "v1", "secrets")
 

@@ -54,7 +54,7 @@ class Operator:
         self._metrics = metrics
         self._cache = Cache()
         self._queue: WorkQueue[Key] = WorkQueue(metrics.waited)
-        self._discovery = Discovery(api)
+        self._discovery = Discovery(api, finds_api_server=own.config.egress is not None)
         executor = Executor(api, self._cache.workloads)
         self._resync = Resync(api, self._cache, executor.applied, self._discovery, own.namespaces)
         poster = Poster(api, own.identity)

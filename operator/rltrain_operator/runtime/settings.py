@@ -1,10 +1,11 @@
 """How the operator itself runs; flags first, then environment variables."""
 
 import argparse
+import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from rltrain_operator.render import OperatorConfig
 
@@ -59,6 +60,7 @@ def parse(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> Setti
     add("--trainer-image", "", "image of jobs that name none")
     add("--trainer-image-pull-policy", "", "its pull policy: Always, IfNotPresent or Never")
     add("--trainer-image-pull-secrets", "", "Secrets in the jobs' namespaces to pull it with, separated by commas")
+    add("--job-egress", "", "what jobs may reach beside themselves, as a JSON list of egress rules; empty: everything")
     add("--namespaces", "", "namespaces to watch, separated by commas; empty: the whole cluster")
     add("--workers", "8", "jobs looked at at the same time", int)
     add("--requests-per-second", "200", "longest sustained rate of requests", float)
@@ -84,9 +86,16 @@ def parse(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> Setti
         parser.error("--leader-election needs --lease-namespace, or POD_NAMESPACE")
     if found.lease_seconds < SHORTEST_LEASE:
         parser.error(f"--lease-seconds must be at least {SHORTEST_LEASE}")
+    try:
+        egress = _rules(found.job_egress)
+    except ValueError:
+        parser.error("--job-egress must be a JSON list of egress rules, as in a NetworkPolicy")
     return Settings(
         config=OperatorConfig(
-            found.trainer_image, found.trainer_image_pull_policy or None, _names(found.trainer_image_pull_secrets)
+            found.trainer_image,
+            found.trainer_image_pull_policy or None,
+            _names(found.trainer_image_pull_secrets),
+            egress,
         ),
         namespaces=_names(found.namespaces),
         workers=found.workers,
@@ -100,6 +109,13 @@ def parse(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> Setti
         lease=(found.lease_namespace, found.lease_name) if found.leader_election == "true" else None,
         lease_seconds=found.lease_seconds,
     )
+
+
+def _rules(text: str) -> tuple[dict[str, Any], ...] | None:
+    rules = json.loads(text) if text else None
+    if rules is not None and not (isinstance(rules, list) and all(isinstance(rule, dict) for rule in rules)):
+        raise ValueError(text)
+    return None if rules is None else tuple(rules)
 
 
 def _names(text: str) -> tuple[str, ...]:

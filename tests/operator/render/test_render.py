@@ -1,5 +1,6 @@
 """What a job's objects have in common."""
 
+from dataclasses import replace
 from typing import Any
 
 import kubernetes_validate  # type: ignore[import-untyped]
@@ -11,7 +12,7 @@ from ruamel.yaml import YAML
 from operator_kit.manifests import CONFIG, UID, job
 from rltrain.api.errors import InvalidManifest
 from rltrain.api.job import RLTrainingJob
-from rltrain_operator.render import ANNOTATION_HASH, ANNOTATION_MANIFEST, manifest_hash, render
+from rltrain_operator.render import ANNOTATION_HASH, ANNOTATION_MANIFEST, Served, manifest_hash, render
 
 JOBS = {
     "dqn": job(),
@@ -131,6 +132,30 @@ def test_network_policy_lets_only_the_jobs_own_pods_in() -> None:
         "policyTypes": ["Ingress"],
         "ingress": [{"from": [{"podSelector": own}]}],
     }
+
+
+def test_restricted_pods_get_out_to_one_another_to_dns_to_the_api_server_and_where_they_are_let() -> None:
+    rule = {"to": [{"ipBlock": {"cidr": "10.20.0.0/16"}}], "ports": [{"protocol": "TCP", "port": 443}]}
+    served = Served(api_server=(("10.0.0.1", 6443), ("fd00::1", 6443)))
+
+    (policy,) = by_kind(render(job(), replace(CONFIG, egress=(rule,)), served=served), "NetworkPolicy")
+
+    own = {"podSelector": {"matchLabels": {"rltrain.dev/job-uid": UID}}}
+    assert policy["spec"]["policyTypes"] == ["Ingress", "Egress"]
+    assert policy["spec"]["ingress"] == [{"from": [own]}]
+    assert policy["spec"]["egress"] == [
+        {"to": [own]},
+        {"ports": [{"protocol": "UDP", "port": 53}, {"protocol": "TCP", "port": 53}]},
+        {"to": [{"ipBlock": {"cidr": "10.0.0.1/32"}}], "ports": [{"protocol": "TCP", "port": 6443}]},
+        {"to": [{"ipBlock": {"cidr": "fd00::1/128"}}], "ports": [{"protocol": "TCP", "port": 6443}]},
+        rule,
+    ]
+
+
+def test_no_rule_at_all_is_the_narrowest() -> None:
+    (policy,) = by_kind(render(job(), replace(CONFIG, egress=())), "NetworkPolicy")
+
+    assert len(policy["spec"]["egress"]) == 2, "one another and DNS"
 
 
 def test_service_names_pods_before_they_are_ready() -> None:

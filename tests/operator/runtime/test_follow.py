@@ -149,3 +149,19 @@ def test_however_many_jobs_miss_a_scheduler_it_is_looked_for_now_and_then(monkey
         await api.close()
 
     run(body)
+
+
+def test_the_api_server_is_looked_for_only_where_a_policy_names_it() -> None:
+    async def body(server: Server) -> None:
+        found = {"endpoints": [{"addresses": ["10.0.0.2"]}, {"addresses": ["10.0.0.1"]}], "ports": [{"port": 6443}]}
+        await server.put("endpointslices", {"metadata": {"name": "kubernetes"}, **found})
+        api = Api(1000, server.credentials)
+        discovery = Discovery(api, finds_api_server=True)
+        await discovery.look()
+        assert discovery.served.api_server == (("10.0.0.1", 6443), ("10.0.0.2", 6443))
+        server.requests.clear()
+        await Discovery(api).look()
+        assert [path for _, path in server.requests] == ["/apis"]
+        await api.close()
+
+    run(body)

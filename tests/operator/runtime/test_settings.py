@@ -36,6 +36,8 @@ def test_flags_win_over_the_environment_and_the_environment_over_defaults() -> N
         (["--trainer-image", "x", "--leader-election", "yes"], {"POD_NAMESPACE": "system"}),
         (["--trainer-image", "x", "--leader-election", "true"], {}),
         (["--trainer-image", "x", "--lease-seconds", "2"], {}),
+        (["--trainer-image", "x", "--job-egress", "10.0.0.0/8"], {}),
+        (["--trainer-image", "x", "--job-egress", '["10.0.0.0/8"]'], {}),
     ],
 )
 def test_what_can_not_be_meant_ends_with_exit_code_2(argv: list[str], environ: dict[str, str]) -> None:
@@ -43,6 +45,14 @@ def test_what_can_not_be_meant_ends_with_exit_code_2(argv: list[str], environ: d
         parse(argv, environ)
 
     assert ended.value.code == 2
+
+
+def test_no_rules_restrict_nothing_and_an_empty_list_of_them_everything() -> None:
+    rules = '[{"to": [{"podSelector": {}}]}]'
+
+    assert parse([], {"RLTRAIN_TRAINER_IMAGE": "x"}).config.egress is None
+    assert parse([], {"RLTRAIN_TRAINER_IMAGE": "x", "RLTRAIN_JOB_EGRESS": "[]"}).config.egress == ()
+    assert parse(["--trainer-image=x", "--job-egress", rules], {}).config.egress == ({"to": [{"podSelector": {}}]},)
 
 
 def test_lease_is_one_of_the_pods_namespace_and_held_only_where_that_is_wanted() -> None:
