@@ -61,6 +61,37 @@ def test_conflict_over_the_status_is_a_failed_visit_which_the_next_one_makes_goo
     visiting(test)
 
 
+def test_two_that_act_at_once_make_each_child_once_and_delete_nothing() -> None:
+    """As for a moment after an upgrade from a release that holds no Lease."""
+
+    async def test(server: Server, reconciler: Reconciler) -> None:
+        api, cache = Api(1000, server.credentials, tries=1), Cache()
+        cache.training_jobs.see(server.objects["rltrainingjobs"][KEY])
+        other = Reconciler(api, cache, CONFIG, Executor(api), Poster(api, "other"), Metrics(), Discovery(api))
+        both = (reconciler, other)
+
+        def made() -> dict[str, str]:
+            return {
+                f"{resource}/{name}": found["metadata"]["uid"] + str(found.get("stringData"))
+                for resource, objects in server.objects.items()
+                if resource != "events"
+                for (_, name), found in objects.items()
+            }
+
+        await asyncio.gather(*(each.visit(KEY) for each in both))
+        once = made()
+        assert {"jobs/cartpole-head", "jobs/cartpole-rollouts", "secrets/cartpole-token"} <= once.keys()
+        for each in both:
+            for job in server.objects["jobs"].values():
+                each.cache.jobs.see(job)
+        await asyncio.gather(*(each.visit(KEY) for each in both))
+        assert made() == once
+        assert "DELETE" not in {method for method, _ in server.requests}
+        await api.close()
+
+    visiting(test)
+
+
 def test_what_is_said_of_a_new_job_needs_no_second_word_once_its_jobs_are_seen() -> None:
     async def test(server: Server, reconciler: Reconciler) -> None:
         await reconciler.visit(KEY)
