@@ -57,10 +57,11 @@ def test_every_variable_of_the_deployment_is_one_that_the_operator_reads() -> No
         "RLTRAIN_RESYNC_SECONDS": "63",
         "RLTRAIN_LEADER_ELECTION": "false",
         "RLTRAIN_LEASE_SECONDS": "63",
+        "RLTRAIN_JOB_EGRESS": "[]",
     }
     base = {"RLTRAIN_TRAINER_IMAGE": "x", "RLTRAIN_LEADER_ELECTION": "true", "POD_NAMESPACE": "system"}
 
-    assert len(variables) == 12
+    assert len(variables) == 13
     for variable in variables:
         changed = parse([], {**base, variable: others.get(variable, "other")})
         assert changed != parse([], base), variable

@@ -206,6 +206,7 @@ def test_with_autoscale_the_drivers_proposal_is_followed_within_the_bounds() -> 
 
 
 def test_another_size_is_told_once_and_a_first_one_never() -> None:
+    assert said_of_sizes(World().visit(*ready_jobs())) == []
     world = training_world(rollouts={"replicas": 1, "maxReplicas": 3, "autoscale": True})
     head, one, two = *ready_jobs(), child("rollouts", desired=2, active=2, ready=2)
     assert said_of_sizes(world.visit(head, one, after=5)) == []
