@@ -79,14 +79,5 @@ class Drivers:
             "workersWanted": 4,
             "updatedAt": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         }
-        self._api.request(
-            "PATCH",
-            f"{path(self._contender, job)}/status?fieldManager={names.DRIVER_FIELD_MANAGER}&force=true",
-            {
-                "apiVersion": names.API_VERSION,
-                "kind": names.KIND,
-                "metadata": {"name": job},
-                "status": {"progress": progress},
-            },
-            "application/apply-patch+yaml",
-        )
+        where = f"{path(self._contender, job)}/status?fieldManager={names.DRIVER_FIELD_MANAGER}"
+        self._api.merge(where, {"status": {"progress": progress}})

@@ -15,7 +15,7 @@ def has_trained(view: JobView) -> bool:
     if view.progress.get("phase") in ("Training", "Finished") or view.status.get("checkpoint"):
         return True
     condition = view.condition("Training")
-    return condition.get("status") == "True" or condition.get("reason") == "Recovering"
+    return condition.get("status") == "True" or condition.get("reason") in ("Recovering", "Resuming")
 
 
 def next_start(view: JobView) -> str:

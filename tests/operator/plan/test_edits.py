@@ -233,3 +233,18 @@ def test_what_scales_it_reads_how_many_there_are() -> None:
     ranks = World(plan="DDPPO", workers={"replicas": 2})
     ranks.visit(child("head", active=1), child("workers", desired=2, active=2))
     assert "selector" not in ranks.status
+
+
+def test_a_job_that_restarts_long_after_its_startup_deadline_is_not_held_to_it_again() -> None:
+    world = training_world(updateStrategy="Restart", runPolicy={"startupDeadlineSeconds": 60})
+    head, rollouts = jobs_of(world)
+    world.edit(**EDIT)
+    for jobs in ((head, rollouts), (rollouts,), ()):
+        world.visit(*jobs, after=100)
+    # A driver that has saved nothing yet, and a status that has lost what the last one said.
+    world.report(progress={"phase": "Starting", "attempt": 2}, checkpoint=None)
+
+    world.visit(*jobs_of(world), after=100)
+
+    assert world.said("Training") == ("False", "Resuming")
+    assert world.said("Failed")[0] == "Unknown"

@@ -72,7 +72,7 @@ def progress(**changes: Any) -> Progress:
 OUTCOME = RunResult("Succeeded", "env_steps", 500, 400, 3.5, 9.0, "/data/uid/checkpoints/x")
 
 
-def test_changes_of_phase_and_workers_are_applied_at_once_under_a_field_manager_of_its_own(server: Server) -> None:
+def test_changes_of_phase_and_workers_are_told_at_once_under_a_field_manager_of_its_own(server: Server) -> None:
     told = observer(server)
     told.progress(progress(phase="Starting", workers_wanted=2))
     server.wait_for(1)
@@ -90,12 +90,23 @@ def test_changes_of_phase_and_workers_are_applied_at_once_under_a_field_manager_
     assert len(server.requests) == 6, "steps alone are no news"
     assert path == PATH
     assert query["fieldManager"] == ["rltrain-driver"]
-    assert kind == "application/apply-patch+yaml"
-    assert body["metadata"] == {"name": "job", "namespace": "ns"}
+    assert kind == "application/merge-patch+json"
     assert body["status"]["checkpoint"]["envSteps"] == 10
     last = body["status"]["progress"]
     assert (last["phase"], last["stopReason"], last["envSteps"]) == ("Finished", "env_steps", 500)
     assert body["status"].keys() == {"progress", "checkpoint"}, "the operator's fields are left alone"
+
+
+def test_a_new_driver_takes_back_its_predecessors_progress_but_not_what_it_said_of_the_checkpoint(
+    server: Server,
+) -> None:
+    told = observer(server)
+    told.progress(progress(phase="Starting", attempt=2))
+    server.wait_for(1)
+    status = server.requests[0][3]["status"]
+    assert status["progress"]["episodeReturnMean"] is None, "null in a merge patch takes the field away"
+    assert "checkpoint" not in status
+    told.finished(OUTCOME)
 
 
 def test_an_api_that_is_away_is_told_once_and_training_never_waits(

@@ -36,9 +36,10 @@ def kubernetes_progress(pod: Pod) -> "KubernetesProgress | None":
 
 
 class KubernetesProgress:
-    """Applies `status.progress` and `status.checkpoint`: at once on a change of phase or workers, else now and then.
+    """Sets `status.progress` and `status.checkpoint`: at once on a change of phase or workers, else now and then.
 
-    Everything is sent by a thread of its own: training never waits for the API, and goes on without it.
+    What a former driver said of the checkpoint stands until this one has saved another. Everything is sent by a thread
+    of its own: training never waits for the API, and goes on without it.
 
     Args:
         api: a `CustomObjectsApi`.
@@ -104,7 +105,7 @@ class KubernetesProgress:
                 status = self._status()
             if urgent or closed or _news(status) != _news(sent):
                 for _ in range(FINAL_TRIES if closed else 1):
-                    if self._apply(status):
+                    if self._send(status):
                         sent = status
                         break
                     time.sleep(1.0)
@@ -112,20 +113,16 @@ class KubernetesProgress:
                 return
 
     def _status(self) -> dict[str, Any]:
+        """With nulls, which take a former driver's fields away."""
         status: dict[str, Any] = {}
         if self._progress is not None:
-            status["progress"] = self._progress.model_dump(mode="json", by_alias=True, exclude_none=True)
+            status["progress"] = self._progress.model_dump(mode="json", by_alias=True)
         if self._checkpoint is not None:
-            status["checkpoint"] = self._checkpoint.model_dump(mode="json", by_alias=True, exclude_none=True)
+            status["checkpoint"] = self._checkpoint.model_dump(mode="json", by_alias=True)
         return status
 
-    def _apply(self, status: dict[str, Any]) -> bool:
-        body = {
-            "apiVersion": names.API_VERSION,
-            "kind": names.KIND,
-            "metadata": {"name": self._name, "namespace": self._namespace},
-            "status": status,
-        }
+    def _send(self, status: dict[str, Any]) -> bool:
+        """By a merge patch: an apply would take back all that isn't in it, and costs the API server more."""
         try:
             self._api.patch_namespaced_custom_object_status(
                 names.GROUP,
@@ -133,10 +130,9 @@ class KubernetesProgress:
                 self._namespace,
                 names.PLURAL,
                 self._name,
-                body,
+                {"status": status},
                 field_manager=names.DRIVER_FIELD_MANAGER,
-                force=True,
-                _content_type="application/apply-patch+yaml",
+                _content_type="application/merge-patch+json",
                 _request_timeout=REQUEST_SECONDS,
             )
         except Exception as error:  # whatever is wrong with the API, training goes on
