@@ -4,7 +4,7 @@ import pytest
 
 from operator_kit.manifests import manifest
 from operator_kit.seen import World, child, ready_jobs
-from rltrain_operator.plan import Change, ChildJob, Plan, Refusal
+from rltrain_operator.plan import Change, ChildJob, Plan, PodReport, Refusal
 
 TRAINING = {"phase": "Training", "attempt": 1, "workersWanted": 1}
 CHECKPOINT = {"path": "/data/c", "envSteps": 700, "savedAt": "2026-11-30T12:00:00Z"}
@@ -244,7 +244,7 @@ def test_a_job_that_restarts_long_after_its_startup_deadline_is_not_held_to_it_a
     # A driver that has saved nothing yet, and a status that has lost what the last one said.
     world.report(progress={"phase": "Starting", "attempt": 2}, checkpoint=None)
 
-    world.visit(*jobs_of(world), after=100)
+    world.visit(*jobs_of(world), after=100, pods=PodReport())
 
     assert world.said("Training") == ("False", "Resuming")
     assert world.said("Failed")[0] == "Unknown"
