@@ -32,7 +32,7 @@ def head_in_long_wait(
         return None
     if unready_for is None or unready_for < FIRST_WAIT.total_seconds() or cluster.reason in _OTHERWISE_HELD_UP:
         return None
-    saved = (view.status.get("checkpoint") or {}).get("savedAt")
+    saved = view.checkpoint.get("savedAt")
     return head if saved is not None and to_time(saved) > head.created else None
 
 

@@ -2,32 +2,19 @@
 
 from dataclasses import dataclass
 
-from rltrain_operator.render import ANNOTATION_MANIFEST, Object
+from rltrain.api.seen import Seen
+from rltrain_operator.render import ANNOTATION_MANIFEST
 
 
 @dataclass(frozen=True)
-class Child:
+class Child(Seen):
     """An object that carries the name of one of a job's."""
-
-    raw: Object
-
-    @property
-    def name(self) -> str:
-        return str(self.raw["metadata"]["name"])
-
-    @property
-    def uid(self) -> str:
-        return str(self.raw["metadata"]["uid"])
 
     @property
     def owner(self) -> str | None:
         """UID of the controlling object."""
         owners = self.raw["metadata"].get("ownerReferences", [])
         return next((str(owner["uid"]) for owner in owners if owner.get("controller")), None)
-
-    @property
-    def deleting(self) -> bool:
-        return "deletionTimestamp" in self.raw["metadata"]
 
     @property
     def manifest_hash(self) -> str | None:

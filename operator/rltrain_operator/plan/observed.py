@@ -35,10 +35,6 @@ class JobView(SeenJob):
         return self.raw.get("spec")
 
     @property
-    def deleting(self) -> bool:
-        return "deletionTimestamp" in self.raw["metadata"]
-
-    @property
     def suspended(self) -> bool:
         """Whether it is to have no pods; read by itself, for whatever else is wrong with the manifest."""
         return (self.spec or {}).get("suspend") is True
@@ -70,6 +66,11 @@ class JobView(SeenJob):
     def progress(self) -> Object:
         """The driver's report; empty before its first."""
         return self.status.get("progress") or {}
+
+    @property
+    def checkpoint(self) -> Object:
+        """The newest that the driver has told of; empty before its first."""
+        return self.status.get("checkpoint") or {}
 
     def condition(self, kind: str) -> Object:
         """A condition; empty when it was never set."""

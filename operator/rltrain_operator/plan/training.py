@@ -12,7 +12,7 @@ _LEFT = ("Suspending", "Suspended", "Restarting", "Queued", "Preempted", "Evicte
 
 def has_trained(view: JobView) -> bool:
     """Training began in some attempt."""
-    if view.progress.get("phase") in ("Training", "Finished") or view.status.get("checkpoint"):
+    if view.progress.get("phase") in ("Training", "Finished") or view.checkpoint:
         return True
     condition = view.condition("Training")
     return condition.get("status") == "True" or condition.get("reason") in ("Recovering", "Resuming")
@@ -20,7 +20,7 @@ def has_trained(view: JobView) -> bool:
 
 def next_start(view: JobView) -> str:
     """Where a job without pods begins or goes on, as the first words of a sentence."""
-    steps = (view.status.get("checkpoint") or {}).get("envSteps")
+    steps = view.checkpoint.get("envSteps")
     return "It starts" if steps is None else f"It goes on from the checkpoint at {steps} env steps"
 
 
@@ -35,7 +35,7 @@ def training(view: JobView, jobs: tuple[ChildJob, ...]) -> Verdict:
     if head_ready and phase == "Training":
         return Verdict("True", "Training", f"Attempt {view.progress.get('attempt', 1)} is training.")
     if has_trained(view):
-        steps = (view.status.get("checkpoint") or {}).get("envSteps")
+        steps = view.checkpoint.get("envSteps")
         place = f"the checkpoint at {steps} env steps" if steps is not None else "the start, there is no checkpoint"
         if view.condition("Training").get("reason") in _LEFT:
             return Verdict("False", "Resuming", f"The next head starts from {place}.")

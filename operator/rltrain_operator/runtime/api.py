@@ -10,7 +10,7 @@ import random
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypedDict, Unpack
 
 import aiohttp
 import kopf
@@ -57,6 +57,15 @@ class NotLeading(Exception):
 
 Count = Callable[[str, str, str], None]
 """Told of each request: verb, resource (with its subresource) and status code, which is empty where no answer came."""
+
+
+class Which(TypedDict, total=False):
+    """Which objects of a kind are listed, and how: with these labels or fields, at most so many, without content."""
+
+    labels: str | None
+    fields: str | None
+    limit: int | None
+    metadata_only: bool
 
 
 @dataclass(frozen=True)
@@ -241,38 +250,19 @@ class Api:
         body = {"propagationPolicy": policy, "preconditions": {"uid": uid}}
         await self._request("delete", kind.plural, kind.path(namespace, name), body=body)
 
-    async def list(
-        self,
-        kind: Kind,
-        namespace: str | None,
-        *,
-        labels: str | None = None,
-        fields: str | None = None,
-        limit: int | None = None,
-        metadata_only: bool = False,
-    ) -> AsyncIterator[Object]:
-        """Objects, page by page; at most ``limit`` of them."""
-        pages = self.pages(kind, namespace, labels=labels, fields=fields, limit=limit, metadata_only=metadata_only)
-        async for page in pages:
+    async def list(self, kind: Kind, namespace: str | None, **which: Unpack[Which]) -> AsyncIterator[Object]:
+        """Objects, page by page."""
+        async for page in self.pages(kind, namespace, **which):
             for item in page.items:
                 yield item
 
-    async def pages(
-        self,
-        kind: Kind,
-        namespace: str | None,
-        *,
-        labels: str | None = None,
-        fields: str | None = None,
-        limit: int | None = None,
-        metadata_only: bool = False,
-    ) -> AsyncIterator[Page]:
+    async def pages(self, kind: Kind, namespace: str | None, **which: Unpack[Which]) -> AsyncIterator[Page]:
         """The same with their list's version, from which a watch goes on."""
-        left, token = limit, ""
-        accept = _METADATA_LIST if metadata_only else "application/json"
+        left, token = which.get("limit"), ""
+        accept = _METADATA_LIST if which.get("metadata_only") else "application/json"
         while True:
             params = {"limit": str(min(PAGE, left or PAGE)), "continue": token}
-            params |= {"labelSelector": labels or "", "fieldSelector": fields or ""}
+            params |= {"labelSelector": which.get("labels") or "", "fieldSelector": which.get("fields") or ""}
             used = {key: value for key, value in params.items() if value}
             found = await self._request("list", kind.plural, kind.path(namespace), params=used, accept=accept)
             metadata = found.get("metadata", {})

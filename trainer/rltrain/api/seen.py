@@ -1,4 +1,4 @@
-"""A job as the API server hands it out, valid or not: what the operator and the command line both read of it."""
+"""Objects as the API server hands them out, valid or not: what the operator and the command line both read of them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,8 +8,8 @@ Object = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class SeenJob:
-    """An RLTrainingJob as it stands in a cluster."""
+class Seen:
+    """An object as it stands in a cluster."""
 
     raw: Object
 
@@ -18,12 +18,21 @@ class SeenJob:
         return str(self.raw["metadata"]["name"])
 
     @property
-    def namespace(self) -> str:
-        return str(self.raw["metadata"]["namespace"])
-
-    @property
     def uid(self) -> str:
         return str(self.raw["metadata"]["uid"])
+
+    @property
+    def deleting(self) -> bool:
+        return "deletionTimestamp" in self.raw["metadata"]
+
+
+@dataclass(frozen=True)
+class SeenJob(Seen):
+    """An RLTrainingJob."""
+
+    @property
+    def namespace(self) -> str:
+        return str(self.raw["metadata"]["namespace"])
 
 
 def claim_name(job: str, given: str | None = None) -> str:
