@@ -50,6 +50,10 @@ def installed() -> Iterator[None]:
                 "delete", "apiservice", *(f"{version}.visibility.{GROUP}" for version in ("v1beta1", "v1beta2"))
             )
             kube.apply(*reads_our_jobs())
+            secret = f"{RELEASE}-webhook-server-cert"
+            kube.wait("Kueue's certificate", lambda: (kube.get("secret", secret) or {}).get("data"), 120)
+            # The kubelet looks at what is mounted every minute or so, and at once where the pod itself changes.
+            kube.kubectl("annotate", "pods", "--all", "rltrain.dev/look=now")
             kube.kubectl("rollout", "status", f"deployment/{RELEASE}-controller-manager", "--timeout=120s")
             yield
         finally:

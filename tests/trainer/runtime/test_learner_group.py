@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from rltrain.api.errors import TrainingFailed
-from rltrain.flow import Actor, ActorFailed, Backend, MetricsContext
+from rltrain.flow import Actor, ActorFailed, Backend, CollectiveFailed, MetricsContext
 from rltrain.flow.metrics import BATCHES_LOST, STEPS_TRAINED
 from rltrain.flow.ray_backend import RayBackend
 from rltrain.flow.serial import SerialBackend
@@ -22,6 +22,7 @@ from rltrain.replay.shard import Sampled
 from rltrain.rollout import columns as c
 from rltrain.rollout.batch import Batch
 from rltrain.rollout.worker import RolloutWorker, WorkerSpec
+from rltrain.runtime import learner_actors
 from rltrain.runtime.apex import make_learner
 from rltrain.runtime.build import Training
 from rltrain.runtime.learner import QueuedLearner, _Given
@@ -239,6 +240,27 @@ def test_a_target_update_that_was_under_way_is_made_after_the_loss(
     assert len(two.hashes()) == 1
     state = two.states()[1]
     assert content_hash(state["target"]) == content_hash(state["weights"])
+
+
+def test_a_learner_that_says_nothing_while_the_other_s_averaging_breaks_is_the_one_that_is_lost(
+    ray_backend: RayBackend, metrics: MetricsContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(learner_actors, "SURVIVOR_SECONDS", 2.0)
+    two = Learning(ray_backend, 2)
+    two.learn(batches(1)[0])
+    victim, survivor = two.members
+    process = ray_backend.result(victim.control(process_of))
+    failure = ActorFailed(survivor, "all-reduce broke off")
+    failure.__cause__ = CollectiveFailed("all-reduce broke off: Connection closed by peer")
+    os.kill(process, signal.SIGSTOP)  # as a machine that is gone, before Ray has missed it
+    try:
+        two.learner.actors.failed(failure)
+    finally:
+        os.kill(process, signal.SIGKILL)
+    assert metrics.counters["num_learners_lost"] == 1
+    assert metrics.counters["num_learner_failures"] == 0
+    two.gather()
+    assert not {victim, survivor} & set(two.members)
 
 
 class Unreachable:

@@ -19,7 +19,10 @@ log = logging.getLogger(__name__)
 COPY_SECONDS: Final = 10.0
 """Between two copies of a remote learner's state into the driver."""
 SURVIVOR_SECONDS: Final = 15.0
-"""How long the survivors of a broken group have to hand over their state."""
+"""How long the survivors of a broken group have to hand over their state; who says nothing is gone.
+
+Ray may take longer to tell that a machine is gone, and the others' broken operation tells of nobody.
+"""
 
 
 class LearnerActors:
@@ -163,12 +166,14 @@ class LearnerActors:
         left = [actor for actor in [*self.live, *self._waiting] if actor not in lost]
         futures = [actor.control(GroupLearner.newest) for actor in left]
         newest, gone = -1, list[ShardFailure]()
+        silent = list(left)
         for actor, said in heard(self.backend, futures, SURVIVOR_SECONDS, self._monotonic):
+            silent.remove(actor)
             if isinstance(said, ActorLost):
                 gone.append(said)
             elif not isinstance(said, ShardFailure) and actor in self.live and said[0] > newest:
                 newest, self.copy = said
-        return gone
+        return [*gone, *(ActorLost(actor, f"actor {actor.index} doesn't answer") for actor in silent)]
 
     def _done(self, futures: Sequence[Future]) -> bool:
         """Whether all have brought a result."""
