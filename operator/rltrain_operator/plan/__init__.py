@@ -95,7 +95,7 @@ def _read(
         return None, [], error
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=128)
 def _rendered(text: str, config: OperatorConfig, served: Served) -> tuple[RLTrainingJob, tuple[Object, ...]]:
     """A job is visited a dozen times while it starts, and rendering it takes longer than all the rest."""
     job = accept(*json.loads(text))

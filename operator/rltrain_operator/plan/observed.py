@@ -170,6 +170,7 @@ class Observed:
     Attributes:
         now: time of the visit.
         jobs: Jobs of our names, whoever owns them.
+        quiet_for: seconds since one of them last changed.
         applied: rendered hash of each child known to be there as we applied it.
         token_since: when the Secret with Ray's token was made, where that is known.
         pods: the job's pods; None unless they were asked for.
@@ -181,6 +182,7 @@ class Observed:
 
     now: datetime
     jobs: tuple[ChildJob, ...] = ()
+    quiet_for: float = float("inf")
     applied: Mapping[ChildKey, str] = field(default_factory=dict)
     token_since: datetime | None = None
     pods: PodReport | None = None

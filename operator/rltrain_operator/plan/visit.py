@@ -23,8 +23,8 @@ from rltrain_operator.render.gang import fixes_sizes
 
 POD_GRACE = timedelta(seconds=4)
 """How long a cluster may be unready before its pods are looked at."""
-QUEUE_GRACE = timedelta(seconds=15)
-"""The same while the Job controller hasn't come to it, as when many jobs are made at once."""
+BUSY_GRACE = timedelta(seconds=15)
+"""The same while the Job controller has work to do with it, as for long when many jobs are made at once."""
 CLASH_SECONDS = 1.0
 """Until the next try when a namesake's child is in the way: nothing watches most of them."""
 ACCEPTED = Verdict("True", "Accepted", "The manifest is valid.")
@@ -105,7 +105,7 @@ class Visit:
         """Make what is missing, and tell how it goes."""
         cluster = self.cluster()
         unready_for = self._unready_for(cluster)
-        grace = POD_GRACE if all(job.begun for job in self.own) else QUEUE_GRACE
+        grace = BUSY_GRACE if self._under_way else POD_GRACE
         look = unready_for is not None and (unready_for >= grace.total_seconds() or self._has_just_lost_pods)
         if look and self.seen.pods is None and not self.seen.refusals and self._all_made:
             return Plan(needs_pods=True)
@@ -225,6 +225,11 @@ class Visit:
         if before.get("status") != "False":
             return 0.0
         return (self.seen.now - to_time(before["lastTransitionTime"])).total_seconds()
+
+    @property
+    def _under_way(self) -> bool:
+        """Whether the Job controller hasn't come to a Job, or has only just changed one: little is to be seen yet."""
+        return not all(job.begun for job in self.own) or self.seen.quiet_for < POD_GRACE.total_seconds()
 
     @property
     def _has_just_lost_pods(self) -> bool:

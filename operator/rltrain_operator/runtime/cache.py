@@ -35,6 +35,7 @@ class Store:
     _objects: dict[Key, Object] = field(default_factory=dict)
     _watched: dict[Key, int] = field(default_factory=dict)
     """Version that the watch has reached, object by object."""
+    _changed_at: dict[Key, float] = field(default_factory=dict)
 
     def get(self, key: Key) -> Object | None:
         return self._objects.get(key)
@@ -53,6 +54,12 @@ class Store:
         known = self._objects.get(key)
         if known is None or version_of(known) <= version:
             self._objects[key] = self.slim(made)
+            if known is None or version_of(known) < version:
+                self._changed_at[key] = time.monotonic()
+
+    def quiet_for(self, key: Key) -> float:
+        """Seconds since an object last became another; without end for one that isn't there."""
+        return time.monotonic() - self._changed_at.get(key, float("-inf"))
 
     def slim(self, made: Object) -> Object:
         """What is kept of an object."""
@@ -65,6 +72,7 @@ class Store:
         if known is not None and (uid is None or known["metadata"]["uid"] == uid):
             del self._objects[key]
             self._watched.pop(key, None)
+            self._changed_at.pop(key, None)
 
     def take(self, event: str | None, made: Object) -> None:
         """Bring it up to date with a watch's event of this kind."""
@@ -127,6 +135,11 @@ class Cache:
         namespace, name = key
         found = (self.jobs.get((namespace, child)) for child in job_names(name))
         return tuple(ChildJob(made) for made in found if made is not None)
+
+    def quiet_for(self, key: Key) -> float:
+        """Seconds since one of this job's Jobs last became another."""
+        namespace, name = key
+        return min(self.jobs.quiet_for((namespace, child)) for child in job_names(name))
 
     def workload(self, key: Key) -> Workload | None:
         """Kueue's Workload of the job's name."""

@@ -79,6 +79,7 @@ class Reconciler:
         seen = Observed(
             now=datetime.now(UTC),
             jobs=self.cache.children(key),
+            quiet_for=self.cache.quiet_for(key),
             applied=self.executor.applied.get(view.uid, {}),
             token_since=None if token_since is None else to_time(token_since),
             served=self.discovery.served,

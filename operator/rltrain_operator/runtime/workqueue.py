@@ -30,6 +30,8 @@ class WorkQueue(Generic[K]):
     _failures: dict[K, int] = field(default_factory=dict)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _idle: asyncio.Event = field(default_factory=asyncio.Event)
+    _first: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """One worker waits for what comes, the others for their turn: not all of them wake for each key."""
     _count: int = 0
     _drained: bool = False
 
@@ -44,32 +46,38 @@ class WorkQueue(Generic[K]):
 
     async def get(self) -> K:
         """The next key that is due and that nobody works on; pass it to ``done`` afterwards."""
-        loop = asyncio.get_running_loop()
-        while True:
-            self._wake.clear()
-            now = loop.time()
-            busy = []
-            while self._heap and self._heap[0][0] <= now and not self._drained:
-                due, count, key = heapq.heappop(self._heap)
-                if self._due.get(key) != due:
-                    continue
-                if key in self._active:
-                    busy.append((due, count, key))
-                    continue
-                for entry in busy:
-                    heapq.heappush(self._heap, entry)
-                del self._due[key]
-                self._active.add(key)
-                self._idle.clear()
-                self.waited(now - due)
-                return key
-            later = self._heap[0][0] if self._heap and not self._drained else None
-            for entry in busy:
-                heapq.heappush(self._heap, entry)
-            with suppress(TimeoutError):
-                # No wait_for, which makes a task: kopf cancels all tasks that were made after its own start.
-                async with asyncio.timeout_at(later):
-                    await self._wake.wait()
+        async with self._first:
+            while True:
+                self._wake.clear()
+                key, later = self._take()
+                if key is not None:
+                    return key
+                with suppress(TimeoutError):
+                    # No wait_for, which makes a task: kopf cancels all tasks that were made after its own start.
+                    async with asyncio.timeout_at(later):
+                        await self._wake.wait()
+
+    def _take(self) -> tuple[K | None, float | None]:
+        """A key to work on, or when there may be one; None if only others can tell."""
+        now = asyncio.get_running_loop().time()
+        busy = []
+        taken = None
+        while taken is None and self._heap and self._heap[0][0] <= now and not self._drained:
+            due, count, key = heapq.heappop(self._heap)
+            if self._due.get(key) != due:
+                continue
+            if key in self._active:
+                busy.append((due, count, key))
+                continue
+            del self._due[key]
+            self._active.add(key)
+            self._idle.clear()
+            self.waited(now - due)
+            taken = key
+        later = self._heap[0][0] if self._heap and not self._drained else None
+        for entry in busy:
+            heapq.heappush(self._heap, entry)
+        return taken, later
 
     def done(self, key: K, *, failed: bool = False) -> None:
         """The work on a key is over; a failed one is due again after a while that doubles each time."""

@@ -1,5 +1,6 @@
 """From creation to the end: what is made, in which order, and what is said meanwhile."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -173,6 +174,16 @@ def test_pods_are_not_looked_for_before_the_job_controller_has_come_to_their_job
 
     assert not world.visit(*queued, after=5).needs_pods
     assert world.visit(*queued, after=10).needs_pods
+
+
+def test_pods_are_not_looked_at_while_their_number_changes_or_late() -> None:
+    world = World()
+    starting = child("head", active=1), child("rollouts", active=1)
+    world.visit()
+
+    world.seen = replace(world.seen, quiet_for=3)
+    assert not world.visit(*starting, after=5).needs_pods
+    assert world.visit(*starting, after=10).needs_pods
 
 
 def test_a_pod_that_leaves_is_looked_at_at_once_and_told_of_while_the_job_goes_on() -> None:

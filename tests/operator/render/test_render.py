@@ -163,7 +163,7 @@ def test_service_names_pods_before_they_are_ready() -> None:
 
     assert service["spec"]["clusterIP"] == "None"
     assert service["spec"]["publishNotReadyAddresses"] is True
-    assert service["spec"]["selector"] == {"rltrain.dev/job-uid": UID}
+    assert service["spec"]["selector"] == {"rltrain.dev/job-uid": UID, "rltrain.dev/role": "head"}
 
 
 def test_claim_is_as_large_as_asked_and_not_made_where_the_user_has_one() -> None:

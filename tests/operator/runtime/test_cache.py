@@ -1,6 +1,9 @@
 """The cache holds the newest state that anyone has seen."""
 
+import time
 from typing import Any
+
+import pytest
 
 from rltrain_operator.runtime.cache import Cache, Store, job_key, key_of
 
@@ -31,6 +34,25 @@ def test_pod_templates_of_jobs_are_not_kept() -> None:
     assert found is not None
     assert found["spec"] == {"completions": 4}
     assert found["status"] == {"ready": 4}
+
+
+def test_what_is_seen_again_as_it_was_is_as_quiet_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    cache = Cache()
+    assert cache.quiet_for(KEY) == float("inf")
+    cache.jobs.see(made(1, name="cartpole-head"))
+    cache.jobs.see(made(2, name="cartpole-rollouts"))
+    now = 103.0
+    cache.jobs.see(made(2, name="cartpole-rollouts"))
+    assert cache.quiet_for(KEY) == 3.0
+
+    cache.jobs.see(made(3, name="cartpole-rollouts"))
+    assert cache.quiet_for(KEY) == 0.0
+
+    now = 105.0
+    cache.jobs.forget(("team", "cartpole-rollouts"))
+    assert cache.quiet_for(KEY) == 5.0
 
 
 def test_late_news_of_a_deletion_does_not_drop_a_namesake() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Literal
 
 import pytest
 
@@ -178,3 +179,27 @@ def test_time_that_a_key_was_due_is_told_when_it_is_handed_out() -> None:
         assert waits == pytest.approx([7, 8], abs=0.1)
 
     run(body)
+
+
+def test_a_key_wakes_one_of_many_workers() -> None:
+    async def test(queue: WorkQueue[str], _: FastLoop) -> None:
+        wakings = 0
+
+        class Counting(asyncio.Event):
+            async def wait(self) -> Literal[True]:
+                nonlocal wakings
+                await super().wait()
+                wakings += 1
+                return True
+
+        queue._wake = Counting()
+        workers = [asyncio.ensure_future(queue.get()) for _ in range(8)]
+        await asyncio.sleep(1)
+        queue.add("a")
+        await asyncio.sleep(1)
+        assert wakings == 1
+        assert [worker.result() for worker in workers if worker.done()] == ["a"]
+        for worker in workers:
+            worker.cancel()
+
+    with_queue(test)
