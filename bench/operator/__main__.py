@@ -49,13 +49,16 @@ def main() -> None:
 
 
 def measure(arguments: argparse.Namespace, contenders: dict[str, Contender]) -> Figures:
-    """Figures of each size's contenders; one turn of each after the other, so that all meet the same machine."""
+    """Figures of each size's contenders; one turn of each after the other, so that all meet the same machine.
+
+    Who was last is first in the next repeat.
+    """
     figures: Figures = {}
     for size in arguments.sizes:
         turn = Turn(size, arguments.steady, arguments.progress, arguments.limit, FOLDER)
         found: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
         for repeat in range(arguments.repeats):
-            for label, contender in contenders.items():
+            for label, contender in list(contenders.items())[:: -1 if repeat % 2 else 1]:
                 load = os.getloadavg()[0]
                 try:
                     result = {**turn.run(contender), "load": load}

@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 2.0
 """Shortest time between two looks at one job's pods."""
-LITTLE_SECONDS = 1.0
+LITTLE_SECONDS = 2.0
 """How long little news, such as one more pod that is ready, may wait: more is mostly near."""
 
 
