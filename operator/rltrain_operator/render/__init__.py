@@ -76,8 +76,9 @@ def render(
         claim.claim(ctx),
         gang.pod_group(ctx, views),
     ]
-    keeper = gang.keeper(job.spec.scheduling, served)
-    made = {ANNOTATION_MANIFEST: manifest_hash(job), ANNOTATION_GANG: keeper or "None"}
+    scheduling = job.spec.scheduling
+    keeper = gang.keeper(scheduling, served) or ("Kueue" if scheduling.in_kueue else "None")
+    made = {ANNOTATION_MANIFEST: manifest_hash(job), ANNOTATION_GANG: keeper}
     jobs = [_annotated(role_job(ctx, view), made) for view in views]
     return [_with_hash(child) for child in [*small, *jobs] if child is not None]
 

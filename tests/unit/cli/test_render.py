@@ -88,6 +88,9 @@ def test_a_gang_of_kubernetes_own_is_shown_with_what_that_assumes(rltrain: Comma
     items = list(YAML(typ="safe").load_all(done.out))
     assert "scheduling.k8s.io/v1beta1" in [item["apiVersion"] for item in items]
     assert "schedulingGroup" in items[-1]["spec"]["template"]["spec"]
+    beside = rltrain("render", path, "-o", "json")
+    assert json.loads(beside.out)["items"] == items
+    assert beside.err == done.out.partition("apiVersion")[0], "JSON has no place for it"
 
 
 def test_nothing_is_assumed_of_a_cluster_for_a_job_that_asks_for_nothing(rltrain: Command, file: Path) -> None:

@@ -71,7 +71,7 @@ def _refuse_ambiguous(text: str) -> None:
         meant = _OLD_BOOLEANS[lowered]
         word = str(meant).lower()
         raise Ambiguous(
-            f"{text} is {word} to kubectl (YAML 1.1) and text in YAML 1.2", f'write {word} or "{text}"', meant
+            f"{text} is {word} to kubectl (YAML 1.1) and text in YAML 1.2", f'write {word}, or "{text}" where text is meant', meant
         )
     if _NOT_JSON.fullmatch(text):
         raise Ambiguous(f"{text} has no form in JSON, so no API server can take it", "give a finite number", 0.0)
@@ -87,7 +87,7 @@ def _refuse_ambiguous(text: str) -> None:
         number = _as_kubectl(bare)
         if number is not None:
             raise Ambiguous(
-                f"{text} is {number} to kubectl (YAML 1.1) and text in YAML 1.2", f'write {number} or "{text}"', number
+                f"{text} is {number} to kubectl (YAML 1.1) and text in YAML 1.2", f'write {number}, or "{text}" where text is meant', number
             )
 
 

@@ -47,10 +47,11 @@ def render(
         typer.echo(_origins(loaded, str(file), output))
         return
     rendered = _rendered(loaded, uid, namespace, image, volcano)
+    comments = "".join(f"# {assumption}\n" for assumption in rendered.assumptions)
     if output == "json":
+        typer.echo(comments, err=True, nl=False)  # JSON has no place for them
         typer.echo(json.dumps({"apiVersion": "v1", "kind": "List", "items": rendered.objects}, indent=2))
     else:
-        comments = "".join(f"# {assumption}\n" for assumption in rendered.assumptions)
         typer.echo(comments + "---\n".join(map(to_yaml, rendered.objects)), nl=False)
 
 

@@ -51,9 +51,9 @@ class Interrupts:
                 with contextlib.suppress(OSError):
                     clean()
             os._exit(names.EXIT_INTERRUPTED)
+        again = " (once more to leave at once)" if number == signal.SIGINT else ""
         self.asked = "interrupted" if number == signal.SIGINT else "terminated"
-        if number == signal.SIGINT:
-            _say("interrupted: stopping as soon as everything is saved (once more to leave at once)")
+        _say(f"{self.asked}: stopping as soon as everything is saved{again}")
 
 
 def _say(words: str) -> None:
