@@ -19,8 +19,6 @@ _MAKING: Final = (
     _beside("x KubeRay's speed, all pods running", "running_s", faster=True),
     _beside("operator's CPU x KubeRay's", "operator_cpu_s"),
     _beside("CPU of operator + controller-manager + API server x KubeRay's", "together_cpu_s"),
-    _beside("operator's CPU x KubeRay's, by the scheduler's and kwok's", "operator_by_yardstick"),
-    _beside("the three's CPU x KubeRay's, by the scheduler's and kwok's", "together_by_yardstick"),
     _beside("memory x KubeRay's", "resident_mb"),
     Ratio("memory, MB", "ours:resident_mb"),
     Ratio("pods/s", "ours:pods_per_s"),

@@ -23,8 +23,6 @@ from testbed.onenode import FILES, apply, kubectl
 
 US: Final = "bench"
 SUBMITTERS: Final = 8
-YARDSTICK: Final = ("kube-scheduler", "kwok")
-"""What has the same work to do for the pods of either contender: its time tells how fast the machine was meanwhile."""
 PLANE: Final = ("kube-apiserver", "kube-controller-manager", "etcd", "kube-scheduler", "kwok")
 
 
@@ -172,8 +170,6 @@ class _Measuring:
         settled = self._operator.settle(120, asked)
         cpu = {name: used_ - before[name] for name, used_ in self._cpu().items()}
         made, running, well = (max(each.first.values()) - began for each in (seen.made, seen.running, seen.well))
-        together = cpu["operator"] + cpu["kube-controller-manager"] + cpu["kube-apiserver"]
-        yardstick = sum(cpu[name] for name in YARDSTICK)
         now = self._operator.used
         self._say("requests: " + ", ".join(f"{count} {said}" for said, count in sorted(asked.items())))
         return {
@@ -185,9 +181,7 @@ class _Measuring:
             "pods_per_s": size.pods / made,
             "running_per_s": size.pods / running,
             "operator_cpu_s": cpu["operator"],
-            "together_cpu_s": together,
-            "operator_by_yardstick": cpu["operator"] / yardstick,
-            "together_by_yardstick": together / yardstick,
+            "together_cpu_s": cpu["operator"] + cpu["kube-controller-manager"] + cpu["kube-apiserver"],
             **{f"{name}_cpu_s": cpu[name] for name in PLANE},
             "resident_mb": now.resident,
             "peak_mb": now.peak,
