@@ -42,7 +42,7 @@ class FakeNodes:
             admins = {name: (f"/O=system:masters/CN={name}", f"DNS:{name}") for name in self._users}
             pki.make(FILES / "pki", pki.CERTIFICATES | admins)
             (FILES / "audit.json").write_text(json.dumps(configs.audit_policy()))
-            (FILES / "stages.yaml").write_text("\n---\n".join(map(json.dumps, stages())))
+            (FILES / "stages.yaml").write_text("\n---\n".join(map(json.dumps, (_PACE, *stages()))))
             start(machine, configs.control_plane(FILES))
             pki.write_kubeconfig(FILES / "pki", "admin", KUBECONFIG)
             wait_until("the API server", healthy, 120, lambda: logs("etcd", "kube-apiserver"))
@@ -103,6 +103,12 @@ def _stage(name: str, when: list[dict[str, Any]], then: Mapping[str, Any]) -> di
     }
 
 
+_PACE: Final = {
+    "apiVersion": "config.kwok.x-k8s.io/v1alpha1",
+    "kind": "KwokConfiguration",
+    "options": {"podPlayStageParallelism": 16},
+}
+"""With four at a time kwok falls behind a busy API server, which ends its watch then: it sees all pods anew each time."""
 _RUNNING: Final = """
 {{ $now := Now }}
 phase: Running
