@@ -108,7 +108,7 @@ _PACE: Final = {
     "kind": "KwokConfiguration",
     "options": {"podPlayStageParallelism": 16},
 }
-"""With four at a time kwok falls behind a busy API server, which ends its watch then: it sees all pods anew each time."""
+"""With four at a time kwok falls behind a busy API server, which ends its watch then: all pods come anew each time."""
 _RUNNING: Final = """
 {{ $now := Now }}
 phase: Running

@@ -45,7 +45,7 @@ class TestNumbersOfCase16:
             ('config: {lr: "1e-4"}', "spec.config.lr", 12, "1e-4 without quotes"),
             ("seed: 50k", "spec.seed", 3, "write 50000"),
             ("seed: 1.5", "spec.seed", 3, None),
-            ("config: {noisy: yes}", "spec.config.noisy", 19, 'true or "yes"'),
+            ("config: {noisy: yes}", "spec.config.noisy", 19, 'true, or "yes" where text is meant'),
             ("seed: 012", "spec.seed", 9, "write 12"),
             ("seed: 1_000", "spec.seed", 9, "write 1000"),
             ("seed: 0b11", "spec.seed", 9, "write 3"),

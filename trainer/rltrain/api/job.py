@@ -211,7 +211,9 @@ class ApexClassicSpec(SpecBase):
         if self.rollouts.autoscale:
             raise ValueError("rollouts.autoscale isn't for ApexClassic, which always runs free: use plan Apex")
         if self.config.training_intensity is not None:
-            raise ValueError("config.training_intensity isn't for ApexClassic, which always runs free: use plan Apex, or leave the key out")
+            raise ValueError(
+                "config.training_intensity isn't for ApexClassic, which always runs free: leave it out or use plan Apex"
+            )
         return self
 
 

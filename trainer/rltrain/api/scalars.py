@@ -70,9 +70,7 @@ def _refuse_ambiguous(text: str) -> None:
     if lowered in _OLD_BOOLEANS and text in (lowered, lowered.upper(), lowered.capitalize()):
         meant = _OLD_BOOLEANS[lowered]
         word = str(meant).lower()
-        raise Ambiguous(
-            f"{text} is {word} to kubectl (YAML 1.1) and text in YAML 1.2", f'write {word}, or "{text}" where text is meant', meant
-        )
+        raise _two_meanings(text, word, meant)
     if _NOT_JSON.fullmatch(text):
         raise Ambiguous(f"{text} has no form in JSON, so no API server can take it", "give a finite number", 0.0)
     if _LEADING_ZERO.fullmatch(text):
@@ -86,9 +84,12 @@ def _refuse_ambiguous(text: str) -> None:
     if text[:1] in _NUMBER_STARTS and (bare != text or _OLD_PREFIXED.fullmatch(bare)):
         number = _as_kubectl(bare)
         if number is not None:
-            raise Ambiguous(
-                f"{text} is {number} to kubectl (YAML 1.1) and text in YAML 1.2", f'write {number}, or "{text}" where text is meant', number
-            )
+            raise _two_meanings(text, str(number), number)
+
+
+def _two_meanings(text: str, kubectls: str, meant: bool | float) -> Ambiguous:
+    said = f"{text} is {kubectls} to kubectl (YAML 1.1) and text in YAML 1.2"
+    return Ambiguous(said, f'write {kubectls}, or "{text}" where text is meant', meant)
 
 
 def _as_kubectl(bare: str) -> int | float | None:
