@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from chaos.scene import APEX, DQN, RANKS, SMALL_BYTES, Scene
+from chaos.scene import APEX, DQN, RANKS, SMALL_BYTES, Scene, lives
 from e2e.kube import condition, message, reason
 from e2e.standin import standin
 from testbed import configs, layout, onenode
@@ -41,6 +41,19 @@ def _kill(job: str, role: str, words: str) -> Callable[[Scene], None]:
             os.kill(pid, signal.SIGKILL)
 
     return strike
+
+
+def _driver(scene: Scene) -> None:
+    """The driver ends without a word; until its pod has failed all looks well."""
+    pod = scene.pod(APEX, "head")
+    for pid in _processes(pod, "rltrain head"):
+        os.kill(pid, signal.SIGKILL)
+
+    def has_failed() -> bool:
+        found = scene.kube.get("pod", pod)
+        return found is None or not lives(found)
+
+    scene.wait("its pod has failed", has_failed, 60)
 
 
 def _processes(pod: str, words: str) -> list[int]:
@@ -208,7 +221,7 @@ FAULTS = (
     ),
     Fault("head's pod (DQN)", "the Job controller; resumes from a checkpoint", _lose(DQN, "head")),
     Fault("head's pod (DD-PPO)", "the Job controller; resumes from a checkpoint", _lose(RANKS, "head")),
-    Fault("driver's process (Ape-X)", "the Job controller; resumes", _kill(APEX, "head", "rltrain head")),
+    Fault("driver's process (Ape-X)", "the Job controller; resumes", _driver),
     Fault("learner's pod", "the Job controller, the driver", _lose(APEX, "learners")),
     Fault("replay shards' pod", "the Job controller, the driver", _lose(APEX, "replay")),
     Fault("rank's pod", "the Job controller, the driver", _lose(RANKS, "workers")),

@@ -1,10 +1,10 @@
-"""Who is told how a run goes: files, terminal, TensorBoard, the Kubernetes API."""
+"""Who is told how a run goes: files, terminal, the Kubernetes API; TensorBoard has a module of its own."""
 
 import json
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from rltrain.api.finite import finite
 from rltrain.api.status import CheckpointStatus, Progress
@@ -66,42 +66,6 @@ class ResultsFile(Silent):
             if not self._complained:
                 log.warning("a report can't be written to %s: %s; training goes on", self._path, error)
             self._complained = True
-
-
-class TensorBoard(Silent):
-    """TensorBoard events in the run directory."""
-
-    def __init__(self, folder: Path, resumed_at: int | None) -> None:
-        from tensorboardX import SummaryWriter  # type: ignore[import-untyped]  # has no annotations
-
-        # Steps after the checkpoint come again: without the purge their curves would run back and forth.
-        purge = None if resumed_at is None else resumed_at + 1
-        self._writer = SummaryWriter(str(folder), purge_step=purge, flush_secs=10)
-
-    def result(self, result: Result) -> None:
-        values: dict[str, Any] = {
-            "episode_return_mean": result.episode_return_mean,
-            "episode_length_mean": result.episode_length_mean,
-            "steps_per_second": result.steps_per_second,
-            "num_healthy_workers": result.num_healthy_workers,
-            "num_wanted_workers": result.num_wanted_workers,
-            "trained_steps": result.trained_steps,
-            **{f"exploration/{name}": value for name, value in result.exploration.items()},
-            **{f"learner/{name}": value for name, value in result.info.get("learner", {}).items()},
-            **{f"custom_metrics/{name}": value for name, value in (result.custom_metrics or {}).items()},
-            **{f"added/{name}": value for name, value in result.added.items()},
-            **{f"timers_ms/{name}": value for name, value in result.timers_ms.items()},
-        }
-        for name, value in values.items():
-            if isinstance(value, int | float):
-                self._writer.add_scalar(name, value, result.steps)
-        evaluation = result.evaluation or {}
-        for name, value in evaluation.items():
-            # Where its weights are from, and not where training has come to meanwhile.
-            self._writer.add_scalar(f"evaluation/{name}", value, evaluation["env_steps"] or evaluation["trained_steps"])
-
-    def finished(self, outcome: RunResult) -> None:
-        self._writer.close()
 
 
 class Observers:

@@ -16,10 +16,11 @@ from rltrain.runtime.differences import differences
 from rltrain.runtime.driver import Driver
 from rltrain.runtime.interrupts import Interrupts
 from rltrain.runtime.mounted import MountedManifest
-from rltrain.runtime.observers import Observer, Observers, ResultsFile, TensorBoard
+from rltrain.runtime.observers import Observer, Observers, ResultsFile
 from rltrain.runtime.outcome_so_far import OutcomeSoFar
 from rltrain.runtime.result import RunResult
 from rltrain.runtime.rundir import RunDirectory
+from rltrain.runtime.tensorboard import TensorBoard
 
 log = logging.getLogger(__name__)
 
