@@ -102,7 +102,7 @@ class _EventFile:
         self._synced_at = float("-inf")
 
     def write(self, events: list[Any]) -> None:
-        """All of them, to the disk now or with later ones. Raises OSError."""
+        """All of them, to the disk at once or with later ones. Raises OSError."""
         for event in [*self._version, *events]:
             event.wall_time = time.time()
             self._writer.write(event.SerializeToString())
@@ -116,7 +116,8 @@ class _EventFile:
         with suppress(OSError):
             self._writer.close()
         if self._is_empty:
-            self._path.unlink(missing_ok=True)
+            with suppress(OSError):
+                self._path.unlink()
 
 
 def _summary(values: Mapping[str, object]) -> Any:
