@@ -46,8 +46,7 @@ def _kill(job: str, role: str, words: str) -> Callable[[Scene], None]:
 def _driver(scene: Scene) -> None:
     """The driver ends without a word; until its pod has failed all looks well."""
     pod = scene.pod(APEX, "head")
-    for pid in _processes(pod, "rltrain head"):
-        os.kill(pid, signal.SIGKILL)
+    _kill(APEX, "head", "rltrain head")(scene)
 
     def has_failed() -> bool:
         found = scene.kube.get("pod", pod)

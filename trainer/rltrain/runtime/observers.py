@@ -39,7 +39,33 @@ class Silent:
     def finished(self, outcome: RunResult) -> None: ...
 
 
-class ResultsFile(Silent):
+class Recorder(Silent):
+    """Base of observers that write reports to files, which must not end training.
+
+    Args:
+        what, where: words of the warning that tells the first failure in a row.
+    """
+
+    def __init__(self, what: str, where: Path) -> None:
+        self._what = what
+        self._where = where
+        self._complained = False
+
+    def result(self, result: Result) -> None:
+        try:
+            self.write(result)
+            self._complained = False
+        except OSError as error:
+            if not self._complained:
+                log.warning("%s can't be written to %s: %s; training goes on", self._what, self._where, error)
+            self._complained = True
+
+    def write(self, result: Result) -> None:
+        """Keep a report. Raises OSError."""
+        raise NotImplementedError
+
+
+class ResultsFile(Recorder):
     """results.jsonl: one line a report.
 
     Args:
@@ -48,24 +74,17 @@ class ResultsFile(Silent):
     """
 
     def __init__(self, path: Path, resumed_at: int | None) -> None:
-        self._path = path
-        self._complained = False
+        super().__init__("a report", path)
         if path.exists():
             kept = [] if resumed_at is None else _lines_until(path, resumed_at)
             temporary = path.with_name(f".{path.name}")
             temporary.write_text("".join(kept))
             temporary.replace(path)
 
-    def result(self, result: Result) -> None:
+    def write(self, result: Result) -> None:
         line = json.dumps(finite(result.to_json())) + "\n"
-        try:
-            with self._path.open("a") as file:
-                file.write(line)
-            self._complained = False
-        except OSError as error:
-            if not self._complained:
-                log.warning("a report can't be written to %s: %s; training goes on", self._path, error)
-            self._complained = True
+        with self._where.open("a") as file:
+            file.write(line)
 
 
 class Observers:

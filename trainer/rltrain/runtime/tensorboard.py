@@ -1,6 +1,5 @@
 """TensorBoard's event files."""
 
-import logging
 import socket
 import time
 from collections.abc import Mapping
@@ -14,16 +13,14 @@ from tensorboardX.record_writer import RecordWriter  # type: ignore[import-untyp
 from tensorboardX.summary import scalar  # type: ignore[import-untyped]
 
 from rltrain.ops import Result
-from rltrain.runtime.observers import Silent
+from rltrain.runtime.observers import Recorder
 from rltrain.runtime.result import RunResult
-
-log = logging.getLogger(__name__)
 
 SYNC_SECONDS: Final = 10.0
 """Between two waits for the disk."""
 
 
-class TensorBoard(Silent):
+class TensorBoard(Recorder):
     """Event files in the run directory, written by the driver itself.
 
     tensorboardX's own writer hands events to a thread through a queue that is soon full: where the disk is, the thread
@@ -35,14 +32,13 @@ class TensorBoard(Silent):
     """
 
     def __init__(self, folder: Path, resumed_at: int | None) -> None:
-        self._folder = folder
+        super().__init__("curves", folder)
         self._file: _EventFile | None = None
         self._files = 0
-        self._complained = False
         # Steps after the checkpoint come again: without the purge their curves would run back and forth.
         self._purge = None if resumed_at is None else resumed_at + 1
 
-    def result(self, result: Result) -> None:
+    def write(self, result: Result) -> None:
         values: dict[str, object] = {
             "episode_return_mean": result.episode_return_mean,
             "episode_length_mean": result.episode_length_mean,
@@ -63,13 +59,10 @@ class TensorBoard(Silent):
             points.append((steps, {f"evaluation/{name}": value for name, value in evaluation.items()}))
         try:
             self._write(points)
-            self._complained = False
-        except OSError as error:
-            if not self._complained:
-                log.warning("curves can't be written to %s: %s; training goes on", self._folder, error)
-            self._complained = True
+        except OSError:
             # A record may be half there: what comes next belongs into another file.
             self._leave()
+            raise
 
     def finished(self, outcome: RunResult) -> None:
         self._leave()
@@ -78,7 +71,7 @@ class TensorBoard(Silent):
         if self._file is None:
             self._files += 1
             name = f"events.out.tfevents.{time.time():.0f}.{socket.gethostname()}.{self._files}"
-            self._file = _EventFile(self._folder / name)
+            self._file = _EventFile(self._where / name)
         events = [Event(step=steps, summary=_summary(values)) for steps, values in points]
         if self._purge is not None:
             events.insert(0, Event(step=self._purge, session_log=SessionLog(status=SessionLog.START)))
@@ -96,28 +89,28 @@ class _EventFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._is_empty = True
         self._writer = RecordWriter(str(path))
-        self._version = [Event(file_version="brain.Event:2")]
-        self._synced_at = float("-inf")
+        self._synced_at: float | None = None
+        self._add(Event(file_version="brain.Event:2"))
 
     def write(self, events: list[Any]) -> None:
         """All of them, to the disk at once or with later ones. Raises OSError."""
-        for event in [*self._version, *events]:
-            event.wall_time = time.time()
-            self._writer.write(event.SerializeToString())
-        self._version = []
-        if time.monotonic() - self._synced_at >= SYNC_SECONDS:
+        for event in events:
+            self._add(event)
+        if self._synced_at is None or time.monotonic() - self._synced_at >= SYNC_SECONDS:
             self._writer.flush()
             self._synced_at = time.monotonic()
-            self._is_empty = False
 
     def close(self) -> None:
         with suppress(OSError):
             self._writer.close()
-        if self._is_empty:
+        if self._synced_at is None:
             with suppress(OSError):
                 self._path.unlink()
+
+    def _add(self, event: Any) -> None:
+        event.wall_time = time.time()
+        self._writer.write(event.SerializeToString())
 
 
 def _summary(values: Mapping[str, object]) -> Any:
